@@ -173,3 +173,23 @@ fn binaries() -> Result<()> {
     seeds.extend(names.map(|name| name.as_bytes().to_vec()));
     all_come_back("binaries", &seeds, untrusted::binary)
 }
+
+#[test]
+fn foreign_names_of_processes_and_containers_are_names_or_nothing() -> Result<()> {
+    alone("untrusted::foreign_names_of_processes_and_containers_are_names_or_nothing", texts)
+}
+
+fn texts() -> Result<()> {
+    let mut seeds = files("corpus/texts");
+    let storage = r#"[{"id":"0123456789abcdef","names":["k8s_web_pod_default_uid_0"]}]"#;
+    let docker = r#"{"Name":"/web","Config":{"Labels":{"io.kubernetes.pod.name":"pod","com.docker.x":"y"}}}"#;
+    let containerd = r#"{"annotations":{"io.kubernetes.cri.sandbox-name":"pod","nerdctl/name":"web"}}"#;
+    let paths =
+        "/kubepods.slice/kubepods-pod1e2f3a4b_0000_1111_2222_333344445555.slice/cri-containerd-0.scope";
+    let kallsyms = "ffffffff81000000 T _stext\nffffffff81000100 t f\nffffffffc0000000 d x\t[module]\n";
+    seeds.extend([storage, docker, containerd, paths, kallsyms].map(|text| text.as_bytes().to_vec()));
+    for own in ["/proc/self/maps", "/proc/self/status"] {
+        seeds.push(fs::read(own)?);
+    }
+    all_come_back("texts", &seeds, untrusted::texts)
+}

@@ -60,8 +60,12 @@ off\:"Do not ask for precision"))' \
 '--by=[Group samples in the kernel by these keys \[default\: by event\]]:KEYS:_default' \
 '--granule=[Round data addresses down to multiples of BYTES \[default\: 64; 1 for c2c\]]:BYTES:_default' \
 '--lines=[Keep addresses of at most N cache lines (preset c2c)]:N:_default' \
-'--call-graph=[Record call chains in this way\: fp (frame pointers), as -g does]:HOW:((fp\:"By frame pointers, in the kernel"))' \
+'--call-graph=[Record call chains in this way\: auto, tables or fp \[default of -g\: auto\]]:HOW:((auto\:"By unwind tables, and where code has none, by frame pointers"
+tables\:"By unwind tables only"
+fp\:"By frame pointers, in the kernel"))' \
 '--stacks=[Keep at most N call chains per CPU (2,112 bytes each) \[default\: 64 MiB in total\]]:N:_default' \
+'--unwind-memory=[Limit the memory of unwind tables \[default\: 32M\]]:BYTES:_default' \
+'--stack-depth=[Unwind at most N frames of user space \[default\: 127\]]:N:_default' \
 '--epoch=[Read the table at this interval\: the resolution of the time axis \[default\: a sixtieth of --duration, from 100ms to 1s\]]:TIME:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
@@ -86,7 +90,7 @@ off\:"Do not ask for precision"))' \
 '(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
 '-U[Keep only samples taken in user space]' \
 '--all-user[Keep only samples taken in user space]' \
-'(--call-graph)-g[Record call chains, by frame pointers]' \
+'-g[Record call chains]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
 '--idle[Include the samples of idle CPUs]' \
@@ -145,6 +149,59 @@ off\:"Do not ask for precision"))' \
 '--json[Print one JSON object per sample, one per line]' \
 '-q[Print only the samples, unless some are missing]' \
 '--quiet[Print only the samples, unless some are missing]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::command -- Command to run and sample, with its arguments:_default' \
+&& ret=0
+;;
+(top)
+_arguments "${_arguments_options[@]}" : \
+'*-e+[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
+'*--event=[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
+'-c+[Take one sample every N events]:N:_default' \
+'--count=[Take one sample every N events]:N:_default' \
+'-F+[Aim for N samples per second per CPU]:N:_default' \
+'--freq=[Aim for N samples per second per CPU]:N:_default' \
+'--precise=[Set the precision]:HOW:((auto\:"As precise as the hardware allows; every downgrade is reported"
+require\:"Precise, or fail"
+off\:"Do not ask for precision"))' \
+'--ldlat=[Sample only loads of at least N core cycles (presets loads, mem, c2c)]:N:_default' \
+'*-p+[Sample these processes and the processes that they start]:PIDS:_default' \
+'*--pid=[Sample these processes and the processes that they start]:PIDS:_default' \
+'*-t+[Sample these threads and the threads that they start]:TIDS:_default' \
+'*--tid=[Sample these threads and the threads that they start]:TIDS:_default' \
+'-C+[Sample only these CPUs, for example 0-3,7]:CPUS:_default' \
+'--cpu=[Sample only these CPUs, for example 0-3,7]:CPUS:_default' \
+'--filter=[Keep only samples that match, as in '\''latency > 100 && comm == nginx'\'']:EXPRESSION:_default' \
+'*-G+[Keep only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Keep only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--comm=[Keep only samples of processes with these names]:NAMES:_default' \
+'*--addr=[Keep only samples with a data address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'*--code=[Keep only samples with an instruction address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
+'--max-latency=[Keep only samples with a latency of at most N core cycles]:N:_default' \
+'--stop-file=[Stop as soon as this file exists]:FILE:_files' \
+'--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
+'--window=[Show the samples of this time]:TIME:_default' \
+'--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
+'--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
+'-o+[Write the window to FILE when w is pressed]:FILE:_files' \
+'--output=[Write the window to FILE when w is pressed]:FILE:_files' \
+'--epoch=[Read the table, and draw, at this interval \[default\: 1s\]]:TIME:_default' \
+'--duration=[Stop after this time \[default\: run until stopped\]]:TIME:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
+'-a[Sample all processes on all CPUs (default)]' \
+'--all-cpus[Sample all processes on all CPUs (default)]' \
+'(-p --pid -t --tid)--include-self[Keep the samples of precise itself]' \
+'(-U --all-user)-K[Keep only samples taken in the kernel]' \
+'(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
+'-U[Keep only samples taken in user space]' \
+'--all-user[Keep only samples taken in user space]' \
+'-g[Record call chains]' \
+'--idle[Include the samples of idle CPUs]' \
 '--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -617,6 +674,36 @@ _arguments "${_arguments_options[@]}" : \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
+(types)
+_arguments "${_arguments_options[@]}" : \
+'-i+[Capture to read; \`-\` is the standard input \[default\: precise.parquet\]]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input \[default\: precise.parquet\]]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
+'-n+[Show N types of each event]:N:_default' \
+'--limit=[Show N types of each event]:N:_default' \
+'--entries=[Show N types of each event]:N:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
+'--json[Print JSON]' \
+'--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::types -- Show the layouts of types whose name is or contains TYPE:_default' \
+&& ret=0
+;;
 (skid)
 _arguments "${_arguments_options[@]}" : \
 '-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
@@ -901,6 +988,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(top)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (serve)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -958,6 +1049,10 @@ _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
 (chase)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(types)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
@@ -1031,6 +1126,7 @@ _precise_commands() {
     local commands; commands=(
 'record:Sample, aggregate in the kernel, and write a capture' \
 'script:Print samples as they are taken, one line or JSON object each' \
+'top:Show the samples live, on a screen' \
 'serve:Serve latencies and counts by cgroup to Prometheus' \
 'import:Make a capture from a perf.data file' \
 'explain:List the findings of a capture, most important first' \
@@ -1046,6 +1142,7 @@ _precise_commands() {
 'derived:Count the derived events of AMD IBS' \
 'annotate:Show source lines and instructions with their samples' \
 'chase:Show loads that wait for other loads\: pointer chases' \
+'types:Show which structs and fields the samples access' \
 'skid:Show how far imprecise samples land from the right instruction' \
 'diff:Compare two captures and test what changed significantly' \
 'check:Fail if a capture is significantly worse than another' \
@@ -1148,6 +1245,7 @@ _precise__subcmd__help_commands() {
     local commands; commands=(
 'record:Sample, aggregate in the kernel, and write a capture' \
 'script:Print samples as they are taken, one line or JSON object each' \
+'top:Show the samples live, on a screen' \
 'serve:Serve latencies and counts by cgroup to Prometheus' \
 'import:Make a capture from a perf.data file' \
 'explain:List the findings of a capture, most important first' \
@@ -1163,6 +1261,7 @@ _precise__subcmd__help_commands() {
 'derived:Count the derived events of AMD IBS' \
 'annotate:Show source lines and instructions with their samples' \
 'chase:Show loads that wait for other loads\: pointer chases' \
+'types:Show which structs and fields the samples access' \
 'skid:Show how far imprecise samples land from the right instruction' \
 'diff:Compare two captures and test what changed significantly' \
 'check:Fail if a capture is significantly worse than another' \
@@ -1335,6 +1434,16 @@ _precise__subcmd__help__subcmd__tlb_commands() {
     local commands; commands=()
     _describe -t commands 'precise help tlb commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__help__subcmd__top_commands] )) ||
+_precise__subcmd__help__subcmd__top_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help top commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__help__subcmd__types_commands] )) ||
+_precise__subcmd__help__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help types commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__import_commands] )) ||
 _precise__subcmd__import_commands() {
     local commands; commands=()
@@ -1404,6 +1513,16 @@ _precise__subcmd__threads_commands() {
 _precise__subcmd__tlb_commands() {
     local commands; commands=()
     _describe -t commands 'precise tlb commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__top_commands] )) ||
+_precise__subcmd__top_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise top commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__types_commands] )) ||
+_precise__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise types commands' commands "$@"
 }
 
 if [ "$funcstack[1]" = "_precise" ]; then

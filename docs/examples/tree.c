@@ -5,6 +5,7 @@
 #pragma GCC optimize("O0", "no-omit-frame-pointer")
 #define _GNU_SOURCE
 #include <sys/mman.h>
+#include <unistd.h>
 static char *next;
 void touch(long pages)
 {
@@ -25,6 +26,7 @@ int main(void)
     next = mmap((void *)0x500000000000, 4096 * 4096, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     madvise(next, 4096 * 4096, MADV_NOHUGEPAGE);
+    usleep(600000); /* precise learns of a new program some milliseconds after its start */
     left();
     right();
     again(5);

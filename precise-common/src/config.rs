@@ -121,6 +121,11 @@ pub mod source {
     /// Samples of the profiler itself are counted and not kept: those of the process
     /// [`super::Config::own`] and of the processes in [`crate::ledger::OWN`].
     pub const REJECT_OWN: u32 = 1 << 11;
+    /// User stacks are unwound by the tables of [`crate::unwind`]; the kernel's call chain gives
+    /// the kernel's frames only.
+    pub const UNWIND: u32 = 1 << 12;
+    /// Stacks of processes that the tables do not know yet are unwound by frame pointers.
+    pub const FRAME_POINTERS: u32 = 1 << 13;
 }
 
 /// The destination of a sample that passes the filter: values of [`Config::mode`].
@@ -330,6 +335,10 @@ pub struct Config {
     pub stack_entries: u32,
     /// The process id of the profiler, as the program sees it; see [`source::REJECT_OWN`].
     pub own: u32,
+    /// The number of entries for processes in the unwind tables, a power of two, minus one.
+    pub process_mask: u32,
+    /// The number of frames of user space that are unwound by tables.
+    pub stack_depth: u64,
     /// The mask for data addresses in the map key: `!0x3f` groups by cache line.
     pub address_mask: u64,
     /// The mask for data sources or outcomes in the map key.
@@ -340,7 +349,7 @@ pub struct Config {
 
 const _: () = assert!(size_of::<Offsets>() == 19 * 4);
 const _: () = assert!(size_of::<Slot>() == 32);
-const _: () = assert!(size_of::<Config>() == 144 + 32 * MAX_SLOTS);
+const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 13 * 4 + 3 * 8 + 32 * MAX_SLOTS);
 
 impl Config {
     /// A configuration without fields, key and filter: a program with it only counts the samples
@@ -359,6 +368,8 @@ impl Config {
         stack_mask: 0,
         stack_entries: crate::stack::ENTRIES as u32,
         own: 0,
+        process_mask: 0,
+        stack_depth: crate::stack::MAX_FRAMES as u64,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
         slots: [Slot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };

@@ -8,8 +8,8 @@
 /// The largest number of frames that are kept of a chain: the default of
 /// `kernel.perf_event_max_stack` in all distributions.
 pub const MAX_FRAMES: usize = 127;
-/// The largest number of entries that are kept of a chain: its frames, and the markers between
-/// kernel and user space.
+/// The largest number of entries that are kept of a chain: its frames, the markers between kernel
+/// and user space, and the marker of its end.
 pub const ENTRIES: usize = MAX_FRAMES + 3;
 
 /// A marker, not an address: the entries after it are the kernel's (`PERF_CONTEXT_KERNEL`).
@@ -30,6 +30,10 @@ pub mod none {
     /// The chain could not be read.
     pub const UNREADABLE: u64 = 3;
 }
+
+/// The number of entries of the buffer in which a chain is made: a power of two, so that an index
+/// is limited by its bits.
+pub const BUFFER: usize = 256;
 
 /// The smallest id of a chain.
 const FIRST: u64 = 16;

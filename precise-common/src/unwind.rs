@@ -157,22 +157,18 @@ pub struct Process {
     /// The process id, and in the upper half the generation of the entry. 0: a free entry. The
     /// generation is odd while user space changes the entry.
     pub identity: u64,
-    /// The index of the first region, and in the upper half their number.
+    /// The [`span`] of its regions.
     pub regions: u64,
 }
 
-/// The largest number of regions of a process that are searched: 2 to the power of
-/// [`REGION_STEPS`] minus 1.
-pub const MAX_REGIONS: u32 = (1 << REGION_STEPS) - 1;
-const REGION_STEPS: u32 = 13;
-/// A page has at most 65,536 rows: one for each address.
-const ROW_STEPS: u32 = 17;
+/// The largest number of regions of a process that are searched.
+pub const MAX_REGIONS: u32 = (1 << 13) - 1;
+/// The number of steps in which an element is found among 2¹⁷ − 1. A page has at most 65,536 rows:
+/// one for each address.
+const STEPS: u32 = 17;
 
-/// The number of entries that are searched for a process.
-pub const PROCESS_PROBES: u32 = 16;
-
-/// Returns the index at which the probe number `probe` looks for a process, in a table of `mask` +
-/// 1 entries.
+/// Returns the index at which the probe number `probe`, below [`crate::config::PROBES`], looks for
+/// a process in a table of `mask` + 1 entries.
 #[inline(always)]
 pub const fn process_index(pid: u32, probe: u32, mask: u32) -> u32 {
     (pid.wrapping_mul(0x9e37_79b1) >> 7).wrapping_add(probe) & mask
@@ -200,7 +196,7 @@ pub struct Region {
     pub end: u64,
     /// The difference between a runtime address and the address in the ELF file.
     pub bias: u64,
-    /// The index of the first page, and in the upper half the number of pages.
+    /// The [`span`] of the pages.
     pub pages: u64,
     /// The number of the first page: its address in the ELF file, shifted by [`PAGE_BITS`].
     pub first: u32,
@@ -211,9 +207,40 @@ pub struct Region {
 const _: () = assert!(size_of::<Process>() == 16);
 const _: () = assert!(size_of::<Region>() == 40);
 
-/// Joins an index and a number into one word.
-pub const fn span(index: u32, count: u32) -> u64 {
-    index as u64 | (count as u64) << 32
+/// Adjacent elements of an array, in one word.
+///
+/// | bits | content |
+/// | --- | --- |
+/// | 0–31 | the index of the first |
+/// | 32–55 | their number |
+/// | 56–63 | the number of bits of their number, which is the number of steps of a search |
+pub mod span {
+    const COUNT: u32 = (1 << 24) - 1;
+
+    /// Packs an index and a number, which is at most 2²⁴ − 1.
+    pub const fn pack(first: u32, count: u32) -> u64 {
+        let count = if count > COUNT { COUNT } else { count };
+        first as u64 | (count as u64) << 32 | ((u32::BITS - count.leading_zeros()) as u64) << 56
+    }
+
+    /// Returns the index of the first element.
+    #[inline(always)]
+    pub const fn first(span: u64) -> u32 {
+        span as u32
+    }
+
+    /// Returns the number of elements.
+    #[inline(always)]
+    pub const fn count(span: u64) -> u64 {
+        span >> 32 & COUNT as u64
+    }
+
+    /// Returns the largest power of two that is not above the number of elements; 0 if there are
+    /// none.
+    #[inline(always)]
+    pub const fn top(span: u64) -> u64 {
+        (1 << (span >> 56 & 31)) >> 1
+    }
 }
 
 /// Why a chain has no further frame.
@@ -270,7 +297,13 @@ impl End {
     /// Returns the entry that ends a chain with this reason.
     #[inline(always)]
     pub const fn marker(self) -> u64 {
-        Self::BASE + self as u64
+        Self::marker_of(self as u64)
+    }
+
+    /// Returns the entry that ends a chain with the reason of this number.
+    #[inline(always)]
+    pub const fn marker_of(number: u64) -> u64 {
+        Self::BASE + number
     }
 
     /// Returns the reason of an entry; `None` if it is no end of a chain.
@@ -285,8 +318,11 @@ impl End {
 pub trait Memory {
     /// Returns a region by its index.
     fn region(&self, index: u32) -> Option<Region>;
-    /// Returns a page by its index: the index of its first row, and in the upper half the number
-    /// of its rows.
+    /// Returns the first address of a region by its index.
+    fn region_start(&self, index: u32) -> Option<u64> {
+        self.region(index).map(|region| region.start)
+    }
+    /// Returns a page by its index: the [`span`] of its rows.
     fn page(&self, index: u32) -> Option<u64>;
     /// Returns two rows: those with twice the index, and with twice the index plus one.
     fn rows(&self, index: u32) -> Option<u64>;
@@ -329,51 +365,62 @@ mod signal {
 /// use rbp for anything.
 const FRAME_LIMIT: u64 = 1 << 20;
 
-/// A binary search: `low` becomes the number of elements for which the condition holds. A loop with
-/// a constant number of steps, because the verifier must see its end.
-macro_rules! search {
-    ($steps:expr, $low:ident, $high:ident, |$middle:ident| $goes_right:expr) => {
-        for _ in 0..$steps {
-            if $low >= $high {
-                break;
-            }
-            let $middle = $low + ($high - $low) / 2;
-            if $goes_right {
-                $low = $middle + 1;
-            } else {
-                $high = $middle;
-            }
+/// Returns the index of the last element of a sorted span for which `at_most` is 1 and not 0;
+/// `None` if there is none, or if an element cannot be read.
+///
+/// No branch depends on an element. The verifier would follow both sides of each, and a CPU would
+/// guess every second one wrong.
+#[inline(always)]
+fn search(span: u64, at_most: impl Fn(u32) -> Option<u64>) -> Option<u32> {
+    let (mut step, mut found) = (span::top(span), 0u64);
+    for _ in 0..STEPS {
+        if step == 0 {
+            break;
         }
-    };
+        let next = found + step;
+        // 1 if there are fewer elements: then the first one is read instead.
+        let beyond = span::count(span).wrapping_sub(next) >> 63;
+        let offset = (next - 1) & beyond.wrapping_sub(1);
+        let passes = at_most(span::first(span).wrapping_add(offset as u32))? & (beyond ^ 1);
+        found += step & passes.wrapping_neg();
+        step >>= 1;
+    }
+    if found == 0 {
+        return None;
+    }
+    Some(span::first(span).wrapping_add(found as u32).wrapping_sub(1))
 }
 
-/// Finds the region of an address among those of a process (`span`); `None` if there is none.
+/// Returns 1 if `a` is at most `b`, and 0 otherwise. The two are less than 2⁶³ apart.
+#[inline(always)]
+const fn at_most(a: u64, b: u64) -> u64 {
+    b.wrapping_sub(a) >> 63 ^ 1
+}
+
+/// Finds the region of an address among those of a process; `None` if there is none.
 #[inline(always)]
 pub fn find_region(memory: &impl Memory, regions: u64, address: u64) -> Option<Region> {
-    let first = regions as u32;
-    let (mut low, mut high) = (0, (regions >> 32) as u32);
-    search!(REGION_STEPS, low, high, |middle| memory.region(first.wrapping_add(middle))?.start <= address);
-    let found = memory.region(first.wrapping_add(low.checked_sub(1)?))?;
-    (address < found.end).then_some(found)
+    let index = search(regions, |index| Some(at_most(memory.region_start(index)?, address)))?;
+    let found = memory.region(index)?;
+    if address < found.end { Some(found) } else { None }
 }
 
 /// Finds the rule of an address of the ELF file in the table of a region.
 #[inline(always)]
 pub fn find_rule(memory: &impl Memory, region: &Region, address: u64) -> Option<Rule> {
     let page = (address >> PAGE_BITS).wrapping_sub(region.first as u64);
-    if page >= region.pages >> 32 {
+    if page >= span::count(region.pages) {
         return None;
     }
-    let page = memory.page((region.pages as u32).wrapping_add(page as u32))?;
-    let wanted = (address & 0xffff) as u32;
-    let (mut low, mut high) = (page as u32, (page as u32).wrapping_add((page >> 32) as u32));
-    search!(ROW_STEPS, low, high, |middle| row::low(at(memory, middle)?) <= wanted);
-    memory.rule(row::rule(at(memory, low.checked_sub(1)?)?))
-}
-
-#[inline(always)]
-fn at(memory: &impl Memory, index: u32) -> Option<u32> {
-    Some((memory.rows(index >> 1)? >> ((index & 1) * 32)) as u32)
+    let rows = memory.page(span::first(region.pages).wrapping_add(page as u32))?;
+    let low = address & 0xffff;
+    let row = |index: u32| Some((memory.rows(index >> 1)? >> ((index & 1) * 32)) as u32);
+    let index = match search(rows, |index| Some(at_most(row::low(row(index)?) as u64, low))) {
+        Some(index) => index,
+        // The last row of the page before still holds.
+        None => span::first(rows).checked_sub(1)?,
+    };
+    memory.rule(row::rule(row(index)?))
 }
 
 /// Goes from a frame to its caller. On an end, the frame stays as it is.
@@ -496,12 +543,12 @@ mod tests {
     impl Memory for Made {
         fn region(&self, index: u32) -> Option<Region> {
             // Two mappings below and one above, to search among.
-            let start = TEXT + (u64::from(index) - 2) * 0x10_0000;
+            let start = TEXT - 0x20_0000 + u64::from(index) * 0x10_0000;
             let region = Region {
                 start,
                 end: start + 0x2_0000,
                 bias: TEXT,
-                pages: span(0, 2),
+                pages: span::pack(0, 2),
                 first: 0,
                 kind: region::TABLE,
             };
@@ -510,7 +557,7 @@ mod tests {
 
         fn page(&self, index: u32) -> Option<u64> {
             // The second page has no row of its own.
-            [span(0, 6), span(6, 0)].get(index as usize).copied()
+            [span::pack(0, 6), span::pack(6, 0)].get(index as usize).copied()
         }
 
         fn rows(&self, index: u32) -> Option<u64> {
@@ -553,7 +600,7 @@ mod tests {
 
     fn after(ip: u64, bp: u64) -> Result<(u64, u64, u64), End> {
         let mut frame = frame(ip, bp);
-        step(&made(), span(0, 4), &mut frame)?;
+        step(&made(), span::pack(0, 4), &mut frame)?;
         Ok((frame.ip - TEXT, frame.sp - STACK, frame.bp))
     }
 
@@ -562,6 +609,20 @@ mod tests {
         let rule = Rule::pack(kind::BP_DEREF, -8, 200, bp::AT_BP, -16);
         assert_eq!((rule.kind(), rule.bp(), rule.extra()), (kind::BP_DEREF, bp::AT_BP, 200));
         assert_eq!((rule.offset() as i64, rule.bp_offset() as i64), (-8, -16));
+    }
+
+    #[test]
+    fn a_search_finds_the_last_that_is_at_most() {
+        for count in 0..40u32 {
+            // Odd numbers, behind others that do not belong to the span.
+            let element = |index: u32| Some(u64::from(index.checked_sub(7)? * 2 + 1));
+            for wanted in 0..90u64 {
+                let found = search(span::pack(7, count), |index| Some(at_most(element(index)?, wanted)));
+                let expected = u64::from(count).min(wanted.div_ceil(2));
+                assert_eq!(found, expected.checked_sub(1).map(|at| at as u32 + 7), "{count} {wanted}");
+            }
+        }
+        assert_eq!(span::count(span::pack(u32::MAX, u32::MAX)), (1 << 24) - 1);
     }
 
     #[test]
@@ -588,7 +649,7 @@ mod tests {
         assert_eq!(after(0x9_0000, 0), Err(End::NoRegion));
         let mut caller = frame(0x200, STACK);
         caller.exact = 0;
-        assert_eq!(step(&made(), span(0, 4), &mut caller), Ok(()), "the call is in the row before");
+        assert_eq!(step(&made(), span::pack(0, 4), &mut caller), Ok(()), "the call is in the row before");
         assert_eq!(caller.sp, STACK + 8);
     }
 

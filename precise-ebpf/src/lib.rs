@@ -7,6 +7,7 @@
 
 use aya_ebpf::{EbpfContext as _, programs::PerfEventContext};
 
+mod chain;
 mod filter;
 pub mod key;
 pub mod ledger;
@@ -14,6 +15,7 @@ mod lines;
 pub mod read;
 mod stack;
 mod table;
+mod unwind;
 mod watched;
 
 use core::ffi::c_void;
@@ -80,7 +82,7 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
     let parts = sample.facts().and_then(|facts| Some((key::of(sample, &facts)?, facts)));
     let Some((mut key, facts)) = parts else { return ledger.count(Counter::ReadFailed) };
     if asks!(key, has by::STACK) {
-        key.address = stack::of(sample, ctx, lease);
+        key.address = stack::of::<A>(ctx, lease);
     }
     if !asks!(promote, has promote::ON) {
         let outcome = table::add(lease, &key, &facts);

@@ -230,25 +230,32 @@ impl<A: Access> Sample<A> {
     /// Reads all facts that the run uses.
     #[inline(always)]
     pub fn facts(&self) -> Option<Facts> {
-        // Several facts may come from the registers of IBS, so the registers are read once.
-        let tagged = if asks!(key, has key::OUTCOME)
+        // Several facts may come from the registers of IBS, so the registers are read once. Not an
+        // `Option`: the compiler keeps its content on the stack where there is none, and the
+        // verifier refuses to store a register that was never set.
+        let mut record = Tagged { outcome: Outcome(0), latency: 0, target: 0 };
+        let is_tagged = (asks!(key, has key::OUTCOME)
             || asks!(key, has key::WIDTH)
             || asks!(source, has source::OF_BRANCH)
-            || asks!(source, has source::IBS_FETCH)
-        {
-            self.tagged()
-        } else {
-            None
-        };
+            || asks!(source, has source::IBS_FETCH))
+            && ibs::read::<A>(self.ctx, &mut record);
         Some(Facts {
             ip: self.ip()?,
             period: self.period(),
-            address: if asks!(fields, has field::ADDRESS) { self.address_from(|| tagged)? } else { 0 },
-            latency: if asks!(fields, has field::LATENCY) { self.latency_from(|| tagged)? } else { 0 },
+            address: if asks!(fields, has field::ADDRESS) {
+                self.address_from(|| if is_tagged { record.target } else { 0 })?
+            } else {
+                0
+            },
+            latency: if asks!(fields, has field::LATENCY) {
+                self.latency_from(|| if is_tagged { record.latency } else { 0 })?
+            } else {
+                0
+            },
             data_src: if asks!(fields, has field::DATA_SRC) { self.data_src()? } else { 0 },
             exact: asks!(fields, has field::EXACT) && self.exact()?,
-            outcome: if asks!(key, has key::OUTCOME) { tagged.map(|tagged| tagged.outcome) } else { None },
-            width: if asks!(key, has key::WIDTH) { tagged.map_or(0, |t| t.outcome.width_code()) } else { 0 },
+            outcome: if asks!(key, has key::OUTCOME) && is_tagged { Some(record.outcome) } else { None },
+            width: if asks!(key, has key::WIDTH) && is_tagged { record.outcome.width_code() } else { 0 },
         })
     }
 
@@ -321,13 +328,13 @@ impl<A: Access> Sample<A> {
     /// Returns the data address, or a branch's target; 0 if there is none.
     #[inline(always)]
     pub fn address(&self) -> Option<u64> {
-        self.address_from(|| self.tagged())
+        self.address_from(|| self.tagged().map_or(0, |tagged| tagged.target))
     }
 
     #[inline(always)]
-    fn address_from(&self, tagged: impl FnOnce() -> Option<Tagged>) -> Option<u64> {
+    fn address_from(&self, target: impl FnOnce() -> u64) -> Option<u64> {
         if asks!(source, has source::OF_BRANCH) {
-            return Some(tagged().map_or(0, |tagged| tagged.target));
+            return Some(target());
         }
         gated!(self, addr, sample_bits::ADDR)
     }
@@ -336,13 +343,13 @@ impl<A: Access> Sample<A> {
     /// there is none.
     #[inline(always)]
     pub fn latency(&self) -> Option<u32> {
-        self.latency_from(|| self.tagged())
+        self.latency_from(|| self.tagged().map_or(0, |tagged| tagged.latency))
     }
 
     #[inline(always)]
-    fn latency_from(&self, tagged: impl FnOnce() -> Option<Tagged>) -> Option<u32> {
+    fn latency_from(&self, tagged: impl FnOnce() -> u32) -> Option<u32> {
         if asks!(source, has source::OF_BRANCH) || asks!(source, has source::IBS_FETCH) {
-            return Some(tagged().map_or(0, |tagged| tagged.latency));
+            return Some(tagged());
         }
         // The lower half of `PERF_SAMPLE_WEIGHT_STRUCT`, which is the requested field.
         Some(gated!(self, weight, sample_bits::WEIGHT_STRUCT)? as u32)

@@ -16,32 +16,34 @@ use aya_ebpf::{
 use precise_common::{
     config::source,
     ledger::lease as part,
-    stack::{ENTRIES, SEED, Slot, id, mix, none},
+    stack::{CONTEXT_USER, ENTRIES, SEED, Slot, id, mix, none},
 };
 
-use crate::read::{Access, Sample, asks, config};
+use crate::{
+    chain,
+    read::{Access, Sample, asks, config},
+    unwind,
+};
 
 /// The table of chains: two halves of one partition per sampled CPU. The loader sets the number of
 /// chains; 1 if the run takes none.
 #[map]
 static STACKS: Array<Slot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// A buffer for one chain per CPU while it is processed. Perf-event programs do not nest on a CPU.
-#[map]
-static CHAIN: Array<[u64; ENTRIES]> = Array::with_max_entries(1, 0);
-
 /// Returns the id of the sample's call chain, after adding it to the half of the table that the
 /// lease names. If there is no chain, returns the reason ([`none`]).
-#[inline(always)]
-pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
-    let Some(chain) = sample.callchain() else { return none::UNREADABLE };
-    if chain == 0 {
+///
+/// Not inlined, so that runs without chains have the registers of `aggregate` for themselves.
+#[inline(never)]
+pub fn of<A: Access>(ctx: *mut c_void, lease: u64) -> u64 {
+    let sample = Sample::<A>::open(ctx);
+    let Some(kernels) = sample.callchain() else { return none::UNREADABLE };
+    if kernels == 0 {
         return none::NOT_GIVEN;
     }
     // SAFETY: a helper without arguments.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    let Some(own) = CHAIN.get_ptr_mut(cpu) else { return none::FULL };
-    let own: *mut u64 = own.cast();
+    let Some(own) = chain::buffer(cpu) else { return none::FULL };
     if asks!(source, has source::CALLS_FOR_CHAIN) {
         // The result is not used. On these kernels, the call alone makes the kernel take a chain
         // before the program runs (kernel/events/core.c, bpf_overflow_handler). SAFETY: a helper
@@ -50,28 +52,53 @@ pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
     }
     let mut length = 0u64;
     // SAFETY: the helper checks the source; the target is a word of the stack.
-    if unsafe { bpf_probe_read_kernel((&raw mut length).cast(), 8, chain as *const c_void) } != 0 {
+    if unsafe { bpf_probe_read_kernel((&raw mut length).cast(), 8, kernels as *const c_void) } != 0 {
         return none::UNREADABLE;
     }
-    if length == 0 {
+    if length == 0 && !asks!(source, has source::UNWIND) {
         return none::NOT_GIVEN;
     }
-    let length = at_most_entries(length);
+    let mut length = at_most_entries(length);
     // SAFETY: the helper checks the source, and the verifier that the target has room.
-    if unsafe { bpf_probe_read_kernel(own.cast(), bytes(length), (chain + 8) as *const c_void) } != 0 {
+    if unsafe { bpf_probe_read_kernel(own.cast(), bytes(length), (kernels + 8) as *const c_void) } != 0 {
         return none::UNREADABLE;
+    }
+    if asks!(source, has source::UNWIND) {
+        if asks!(source, has source::CALLS_FOR_CHAIN) {
+            length = kernel_part(own, length);
+        }
+        let Some(pid) = sample.pid() else { return none::UNREADABLE };
+        // SAFETY: in the buffer, as above.
+        unsafe { own.add(chain::LENGTH).write(length) };
+        unwind::add(cpu, pid as u32);
+        // SAFETY: as above; volatile because the call has written it.
+        length = at_most_entries(unsafe { own.add(chain::LENGTH).read_volatile() });
     }
     let mut hash = SEED;
     // As in the table of cells, the bound is a constant to the verifier, but not to the compiler,
     // which would unroll the loop.
+    let end = unrelated(length);
     for entry in 0..config!(stack_entries) {
-        if entry >= length {
+        if entry >= end {
             break;
         }
         // SAFETY: below `stack_entries`, which is the number of words; the verifier proves it.
         hash = mix(hash, unsafe { own.add(entry as usize).read() });
     }
     keep(lease, id(hash), own, length)
+}
+
+/// Returns the number of entries before the user's part of a chain, for kernels that cannot leave
+/// it out for a program that calls `bpf_get_stack` (`EPROTO` with `exclude_callchain_user`).
+#[inline(always)]
+fn kernel_part(own: *const u64, length: u64) -> u64 {
+    for entry in 0..config!(stack_entries) {
+        // SAFETY: below `stack_entries`, as below.
+        if entry >= length || unsafe { own.add(entry as usize).read() } == CONTEXT_USER {
+            return entry;
+        }
+    }
+    length
 }
 
 /// Limits a length to the largest number of entries of a chain. In assembly, because the compiler
@@ -91,6 +118,19 @@ fn at_most_entries(length: u64) -> u64 {
         );
     }
     least
+}
+
+/// Returns the same number in a register of which the verifier does not know that it is the same.
+/// Otherwise each end of a loop over the entries would be another length to it, and it would check
+/// what follows for each of them.
+#[inline(always)]
+fn unrelated(length: u64) -> u64 {
+    let mut other = length;
+    // SAFETY: shifts its own register; no length has the upper bit.
+    unsafe {
+        asm!("{other} <<= 1", "{other} >>= 1", other = inlateout(reg) other, options(pure, nomem, nostack));
+    }
+    other
 }
 
 /// Returns the size of `length` entries in bytes, in the same register as the limit from

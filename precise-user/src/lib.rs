@@ -12,6 +12,7 @@
 //! * [`capture`]: the model of a capture, and the file that stores it.
 //! * [`archive`]: captures under a label, in a folder or an object store.
 //! * [`serve`]: a live run without an end: samples summed up by label, for a metrics scraper.
+//! * [`top`]: a live run whose last seconds are a capture in memory.
 //! * [`stream`]: a live run without a table: single samples, as they pass the filter.
 //! * [`doctor`]: what a machine can be expected to do, according to its files.
 //! * [`self_test`]: whether the machine really does it, tested by work with known samples.
@@ -19,6 +20,7 @@
 //! * [`symbols`]: addresses to names; cgroups to names.
 //! * [`views`]: pure functions from a capture to a result, each for one question.
 //! * [`render`]: a result to a table, JSON or a picture.
+//! * [`screen`]: a live window as tables and strips, in cells of a terminal.
 //! * [`export`]: a capture in the formats of other tools.
 //!
 //! The binary's `cli` turns arguments into one call of these, and prints the result.
@@ -41,7 +43,7 @@ pub use precise_filter as filter;
 pub use precise_model as model;
 pub use precise_records as records;
 pub use precise_sampling::{
-    doctor, import, kernel, machine, pmu, reader, rights, run, serve, stream, symbols,
+    doctor, import, kernel, machine, pmu, reader, rights, run, serve, stream, symbols, top,
 };
 pub use precise_views as views;
 pub use precise_views::render;
@@ -49,5 +51,6 @@ pub use precise_views::render;
 pub mod archive;
 pub mod error;
 pub mod export;
+pub mod screen;
 pub mod self_test;
 pub mod text;

@@ -142,6 +142,7 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 9] {
         cgroup_from_sample,
         time_from_sample: false,
         read_path: Some(ReadPath::Direct),
+        unwind: None,
         other: None,
     };
     [

@@ -31,6 +31,7 @@ fn main() -> Result<()> {
         cgroup_from_sample: false,
         time_from_sample: false,
         read_path: None,
+        unwind: None,
         other: None,
     };
     let mut sampler = Sampler::open(&request, None, &scopes, &options)?;

@@ -60,6 +60,7 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
         cgroup_from_sample: false,
         time_from_sample: false,
         read_path: None,
+        unwind: None,
         other: None,
     };
     let _load = Load::on(&cpus, || fault(256).expect("there is memory for one MiB"));

@@ -452,6 +452,7 @@ impl Own {
             cgroup_from_sample: false,
             time_from_sample: false,
             read_path: Some(read_path),
+            unwind: None,
             other: None,
         };
         // SAFETY: no preconditions.

@@ -35,4 +35,7 @@ mod serve;
 mod soak;
 mod stacks;
 mod syscalls;
+mod top;
+mod types;
+mod unwinding;
 mod verifier;

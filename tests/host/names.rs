@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use precise_common::ledger::Counter;
 use precise_tests::{
     program::{self, FUNCTION, Held, LINE, faults},
+    resident::children,
     run::{EVERYWHERE, FAULTS, Live, precise, record_faults, undisturbed},
 };
 
@@ -90,6 +91,46 @@ fn a_process_that_lives_for_20_milliseconds() -> Result<()> {
         );
         assert_eq!(rows.all(|row| row.pid).len(), 5);
         assert_eq!(rows.all(|row| (row.process.clone(), row.line)), [("brief".to_owned(), LINE)].into());
+        Ok(())
+    })
+}
+
+/// The process that starts the readers of files is killed in the middle of a run of root: programs
+/// that start later have their names, and the capture says what happened, and which protections
+/// the new readers lack.
+#[test]
+fn names_go_on_after_the_starter_of_readers_is_killed() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "200ms"]].concat())?;
+        let named = |name: &str| -> Result<()> {
+            let program = faults(folder.path(), name)?;
+            ensure!(Command::new(&program).arg(FIRST.to_string()).status()?.success());
+            Ok(())
+        };
+        named("earlier")?;
+        let readers = children(live.pid());
+        ensure!(readers.len() == 1, "{readers:?}");
+        // SAFETY: a child of the run, which the run waits for only when it ends.
+        ensure!(unsafe { libc::kill(readers[0].cast_signed(), libc::SIGKILL) } == 0);
+        named("later")?;
+        let again = children(live.pid());
+        let recorded = live.interrupt()?;
+        ensure!(again.len() == 1 && again != readers, "{readers:?}, then {again:?}");
+        for name in ["earlier", "later"] {
+            let rows = recorded.rows().only(|row| row.process == name);
+            assert_eq!(
+                rows.of(FUNCTION).count(),
+                FIRST,
+                "{name}: {:?}",
+                rows.all(|row| row.function.clone())
+            );
+            assert_eq!(rows.all(|row| row.line), [LINE].into(), "{name}");
+        }
+        let notes = &recorded.capture.meta.notes;
+        assert!(notes.iter().any(|note| note.ends_with("was killed, and was started again")), "{notes:?}");
+        // A run of root can give a reader its own user id only before it drops its rights.
+        assert!(notes.iter().any(|note| note.contains("they have no user id of their own")), "{notes:?}");
         Ok(())
     })
 }

@@ -1,9 +1,12 @@
 //! Features that are not used cost nothing: the verifier removes them, as the size of the loaded
 //! program shows.
 
+use std::time::Instant;
+
 use anyhow::Result;
 use precise::error::{ErrorClass, Remedy};
-use precise::kernel::program::{Program, ProgramOptions, ReadPath};
+use precise::kernel::program::{Program, ProgramOptions, ProgramStats, ReadPath};
+use precise::kernel::unwind::UnwindSizes;
 use precise_common::config::{Config, MAX_SLOTS, Slot, compare, field, key, operand, promote, source};
 use precise_tests::say;
 
@@ -14,6 +17,11 @@ const PLAIN: Config = Config { key: key::IP | key::PID, address_mask: !0x3f, ..C
 
 /// Returns the number of instructions that are left of a program with these constants.
 fn instructions(config: Config, read_path: ReadPath) -> Result<u32> {
+    Ok(stats(config, read_path)?.translated_bytes / INSTRUCTION)
+}
+
+/// Returns the kernel's numbers about a program with these constants.
+fn stats(config: Config, read_path: ReadPath) -> Result<ProgramStats> {
     let options = ProgramOptions {
         config,
         slots: 8192,
@@ -21,9 +29,10 @@ fn instructions(config: Config, read_path: ReadPath) -> Result<u32> {
         cgroup_from_sample: false,
         time_from_sample: false,
         read_path: Some(read_path),
+        unwind: (config.source & source::UNWIND != 0).then(|| UnwindSizes::within(1 << 20)),
         other: None,
     };
-    Ok(Program::load(&options)?.stats()?.translated_bytes / INSTRUCTION)
+    Ok(Program::load(&options)?.stats()?)
 }
 
 /// Returns a configuration with `slots` clauses of one test each.
@@ -72,6 +81,7 @@ fn a_table_has_room_for_the_cpus_that_are_sampled() -> Result<()> {
         cgroup_from_sample: false,
         time_from_sample: false,
         read_path: Some(ReadPath::Direct),
+        unwind: None,
         other: None,
     };
     let one = Program::load_on(&options(8192), &[1], None)?.table.memory();
@@ -202,6 +212,25 @@ fn call_chains_are_accepted_and_vanish() -> Result<()> {
         let calling = instructions(calling, path)?;
         say(&format!("{path:?}: {plain} instructions, {with} with call chains, {calling} on 6.1"));
         assert!(plain <= 350 && plain < with && with < calling, "{path:?}: {plain} {with} {calling}");
+    }
+    Ok(())
+}
+
+/// The verifier follows each path of a program, so a loop over tables could take it long. A step of
+/// unwinding is verified once, however many frames a chain has.
+#[test]
+fn unwinding_is_accepted_and_cheap_to_verify() -> Result<()> {
+    for path in [ReadPath::Direct, ReadPath::Probe] {
+        for source in [source::UNWIND, source::UNWIND | source::CALLS_FOR_CHAIN] {
+            let begun = Instant::now();
+            let stats = stats(Config { key: PLAIN.key | key::STACK, source, ..PLAIN }, path)?;
+            let (left, verified) = (stats.translated_bytes / INSTRUCTION, stats.verified_instructions);
+            say(&format!(
+                "{path:?}, source {source:#x}: {left} instructions, {verified} verified, loaded in {} ms",
+                begun.elapsed().as_millis()
+            ));
+            assert!(left <= 1500 && verified <= 60_000, "{path:?} {source:#x}: {left} {verified}");
+        }
     }
     Ok(())
 }

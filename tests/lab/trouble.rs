@@ -66,6 +66,7 @@ fn batch(wakeup: u32, words: &[OsString]) -> Result<()> {
         cgroup_from_sample: false,
         time_from_sample: false,
         read_path: None,
+        unwind: None,
         other: None,
     })
     .map_err(|failure| anyhow::anyhow!("{}", failure.with_causes()))?;

@@ -6,15 +6,19 @@ use precise::capture::CaptureFile as _;
 use std::io::Cursor;
 
 use bytes::Bytes;
-use precise::capture::Limits;
+use precise::capture::Limits as CaptureLimits;
 use precise::code::{FunctionId, Instruction};
 use precise::filter::parse;
 use precise::import::{ImportOptions, import_from};
 use precise::kernel::btf::Btf;
+use precise::machine::Root;
 use precise::model::{Capture, Reason};
 use precise::records::perf_data::Reader;
 use precise::records::record;
 use precise::render::TextOptions;
+use precise::symbols::container::Owners;
+use precise::symbols::names_in_kallsyms;
+use precise::symbols::process::{Limits, Processes};
 use precise::views::code::Code;
 use precise::views::html;
 use precise::views::registry::VIEWS;
@@ -36,7 +40,7 @@ pub fn recording(bytes: &[u8]) {
 /// Reads a capture, and renders every view of it in every format. Views of two captures compare it
 /// with itself.
 pub fn capture(bytes: &[u8]) {
-    let limits = Limits { rows: 100_000, bytes: 256 << 20 };
+    let limits = CaptureLimits { rows: 100_000, bytes: 256 << 20 };
     let Ok(capture) = Capture::read_bytes(Bytes::copy_from_slice(bytes), "any", &limits) else { return };
     for view in VIEWS {
         views(*view, &capture);
@@ -118,4 +122,43 @@ pub fn decoders(bytes: &[u8]) {
 pub fn binary(bytes: &[u8]) {
     // An error is a refusal.
     let _ = precise::reader::read_anything(bytes);
+}
+
+/// Reads a text as everything of /proc and of container runtimes that has names which others
+/// chose: the maps, the status and the command name of a process, kernel symbols, the path of a
+/// cgroup, and the files with the names of containers.
+pub fn texts(bytes: &[u8]) {
+    // A path as a container's cgroup has it, whose id leads to the files below.
+    const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    let files = [
+        "proc/7/maps",
+        "proc/7/status",
+        "proc/7/comm",
+        "proc/kallsyms",
+        &format!("var/lib/docker/containers/{ID}/config.v2.json"),
+        &format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{ID}/config.json"),
+        "var/lib/containers/storage/overlay-containers/containers.json",
+    ];
+    // Without a folder in memory nothing can be read.
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    for file in files {
+        let path = folder.path().join(file);
+        let made = path.parent().map(std::fs::create_dir_all);
+        assert!(matches!(made, Some(Ok(()))) && std::fs::write(&path, bytes).is_ok(), "{file}");
+    }
+    let mut processes = Processes::default();
+    // What cannot be parsed is an error.
+    let _ = processes.snapshot_proc(folder.path(), 7, 1);
+    let _ = processes.process_name(7, &(0..2));
+    let _ = processes.find_mapping(7, bytes.len() as u64, &(0..2));
+    assert!(processes.bytes() <= Limits::BYTES);
+
+    let addresses: Vec<u64> = (0..64).map(|shift| 1 << shift).collect();
+    let _ = names_in_kallsyms(&folder.path().join("proc/kallsyms"), &addresses);
+
+    let mut owners = Owners::new(Root(folder.path().to_owned()));
+    let text = String::from_utf8_lossy(bytes);
+    for path in [&*text, &format!("/docker/{ID}"), &format!("/kubepods.slice/cri-containerd-{ID}.scope")] {
+        let _ = owners.of(path);
+    }
 }

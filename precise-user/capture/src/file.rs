@@ -106,6 +106,7 @@ precise_model::catalogue! {
         StackReason => may("stack_reason", ColumnType::Text, "why stack is null"),
         StackElsewhere => may("stack_elsewhere", ColumnType::Bool, "the interrupt arrived in another function than the sampled instruction's: stack shows how that other function was called"),
         StackCut => may("stack_cut", ColumnType::Bool, "the call chain was longer than the limit: its outermost callers are missing"),
+        StackEnd => may("stack_end", ColumnType::Text, "why the outermost caller in stack has no caller; root and kernel-only: no caller is missing; null if not known"),
         Address => may("address", ColumnType::U64, "data address, a multiple of the granule in precise.meta"),
         Region => may("region", ColumnType::Text, "what contains the address: a file, [heap], [stack], [anon], [kernel]"),
         RegionReason => may("region_reason", ColumnType::Text, "why region is null"),

@@ -507,6 +507,7 @@ fn capture_strategy() -> impl Strategy<Value = Capture> {
                             callers: callers.to_vec(),
                             elsewhere: at == 1,
                             cut: at == 2,
+                            end: precise_model::ChainEnd::ALL.get(at).copied(),
                         })
                         .collect();
                     capture

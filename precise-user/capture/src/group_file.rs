@@ -2,7 +2,9 @@
 //!
 //! The writer of the parquet crate keeps the description of each row group in memory until the end
 //! of the file: 50 KB for the columns of a capture, and a run that goes on for days has thousands
-//! of row groups. Here a description is kept as the footer will have it, compressed: about 2 KB.
+//! of row groups. Here a description is kept as the footer will have it, compressed with the first
+//! one as dictionary, and all are in one block of memory: small blocks that stay would keep the
+//! pages around them in memory, too.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use parquet::file::metadata::{
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::{SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, TypePtr};
+use zstd::bulk::{Compressor, Decompressor};
 
 use super::row_group::RowGroup;
 
@@ -22,22 +25,48 @@ use super::row_group::RowGroup;
 const MAGIC: &[u8; 4] = b"PAR1";
 /// The length and the magic number after the thrift structure of a footer, in bytes.
 pub(super) const FOOTER_END: usize = 8;
-/// How much the descriptions are compressed: they resemble each other, so little is enough.
-const LEVEL: i32 = 1;
+/// How much the descriptions are compressed: they resemble the first one, so little is enough.
+const LEVEL: i32 = 3;
 
 /// A Parquet file that is being written, row group by row group.
 pub(super) struct GroupFile<W: Write> {
     bytes: TrackedWrite<W>,
     schema: SchemaDescPtr,
     properties: WriterPropertiesPtr,
-    groups: Vec<Description>,
+    groups: Descriptions,
 }
 
-/// The description of a row group: the footer of a file that has only this one, compressed.
-struct Description {
-    compressed: Box<[u8]>,
-    /// The number of bytes before it was compressed.
-    length: usize,
+/// The descriptions of row groups. Each is the footer of a file that has only this one.
+#[derive(Default)]
+struct Descriptions {
+    /// The first one, to which the others are compressed.
+    first: Vec<u8>,
+    /// All of them, compressed, one after the other.
+    compressed: Vec<u8>,
+    /// For each of them, where it ends in `compressed`, and its length before it was compressed.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Descriptions {
+    fn add(&mut self, footer: Vec<u8>) -> io::Result<()> {
+        let bytes = Compressor::with_dictionary(LEVEL, &self.first)?.compress(&footer)?;
+        self.compressed.extend(bytes);
+        self.ends.push((self.compressed.len(), footer.len()));
+        if self.first.is_empty() {
+            self.first = footer;
+        }
+        Ok(())
+    }
+
+    /// Returns the description of row group `number`.
+    fn get(&self, number: usize) -> io::Result<Vec<u8>> {
+        let missing = || io::Error::other("a row group without a description");
+        let begin = number.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |(end, _)| *end);
+        let (end, length) = self.ends.get(number).ok_or_else(missing)?;
+        let bytes = self.compressed.get(begin..*end).ok_or_else(missing)?;
+        let dictionary = if number == 0 { &[][..] } else { &self.first };
+        Decompressor::with_dictionary(dictionary)?.decompress(bytes, *length)
+    }
 }
 
 impl<W: Write + Send> GroupFile<W> {
@@ -46,27 +75,24 @@ impl<W: Write + Send> GroupFile<W> {
         let mut bytes = TrackedWrite::new(output);
         bytes.write_all(MAGIC)?;
         let schema = Arc::new(SchemaDescriptor::new(schema));
-        Ok(Self { bytes, schema, properties, groups: Vec::new() })
+        Ok(Self { bytes, schema, properties, groups: Descriptions::default() })
     }
 
     /// Writes a row group.
     pub fn add(&mut self, group: RowGroup) -> Result<(), ParquetError> {
-        let number =
-            i32::try_from(self.groups.len()).map_err(|error| ParquetError::External(error.into()))?;
+        let number = i32::try_from(self.groups()).map_err(|error| ParquetError::External(error.into()))?;
         let Self { bytes, schema, properties, .. } = self;
         let mut writer =
             SerializedRowGroupWriter::new(Arc::clone(schema), Arc::clone(properties), bytes, number, None);
         group.write_to(&mut writer)?;
         let description = RowGroupMetaData::clone(&*writer.close()?);
         let footer = footer(schema, properties.created_by(), vec![description], Vec::new())?;
-        let compressed = zstd::bulk::compress(&footer, LEVEL).map_err(external)?.into();
-        self.groups.push(Description { compressed, length: footer.len() });
-        Ok(())
+        self.groups.add(footer).map_err(external)
     }
 
     /// Returns the number of row groups that were written.
     pub fn groups(&self) -> usize {
-        self.groups.len()
+        self.groups.ends.len()
     }
 
     /// Returns the position in the file.
@@ -76,8 +102,7 @@ impl<W: Write + Send> GroupFile<W> {
 
     /// Returns the footer of a file with the row groups from number `from`, and these pairs.
     pub fn footer(&self, from: usize, pairs: Vec<KeyValue>) -> Result<Vec<u8>, ParquetError> {
-        let groups = self.groups.get(from..).unwrap_or_default();
-        let groups = groups.iter().map(|group| self.decoded(group)).collect::<Result<_, _>>()?;
+        let groups = (from..self.groups()).map(|number| self.decoded(number)).collect::<Result<_, _>>()?;
         footer(&self.schema, self.properties.created_by(), groups, pairs)
     }
 
@@ -108,8 +133,8 @@ impl<W: Write + Send> GroupFile<W> {
         self.bytes.into_inner()
     }
 
-    fn decoded(&self, group: &Description) -> Result<RowGroupMetaData, ParquetError> {
-        let footer = zstd::bulk::decompress(&group.compressed, group.length).map_err(external)?;
+    fn decoded(&self, number: usize) -> Result<RowGroupMetaData, ParquetError> {
+        let footer = self.groups.get(number).map_err(external)?;
         let thrift = footer.get(..footer.len().saturating_sub(FOOTER_END)).unwrap_or_default();
         // All share one schema. Otherwise each would bring its own.
         let options = ParquetMetaDataOptions::new().with_schema(Arc::clone(&self.schema));
@@ -167,8 +192,8 @@ mod tests {
             file.add(rows).unwrap();
         }
         assert_eq!(file.groups(), 50);
-        let longest = file.groups.iter().map(|group| group.compressed.len()).max();
-        assert!(longest < Some(4096), "{longest:?}");
+        let (first, all) = (file.groups.ends[0].0, file.groups.compressed.len());
+        assert!(first < 4096 && all < first + 49 * 1024, "{first} bytes for the first, {all} for all");
         let some = file.footer(48, Vec::new()).unwrap();
         assert!(some.ends_with(b"PAR1") && some.len() > FOOTER_END);
 

@@ -13,8 +13,8 @@ use super::read_owners::Owners;
 use super::read_values::{Flags, NameColumn, Numbers, Texts};
 use super::stack_json::{self, JsonFrame};
 use precise_model::{
-    Capture, CodeLocation, DataLocation, Frame, Interner, LocationId, Measures, Meta, NameId, Names, Outcome,
-    Reason, Row,
+    Capture, ChainEnd, CodeLocation, DataLocation, Frame, Interner, LocationId, Measures, Meta, NameId,
+    Names, Outcome, Reason, Row,
 };
 use precise_model::{Chain, Stack, StackId};
 
@@ -245,9 +245,10 @@ struct StackColumns {
     reason: Texts<Reason>,
     elsewhere: Flags,
     cut: Flags,
+    end: Texts<Option<ChainEnd>>,
     /// The stacks that were built so far, by the text's index among the distinct texts, because
     /// many rows have the same chain.
-    known: FxHashMap<(u32, bool, bool), StackId>,
+    known: FxHashMap<(u32, bool, bool, Option<ChainEnd>), StackId>,
 }
 
 impl StackColumns {
@@ -265,6 +266,8 @@ impl StackColumns {
             })?,
             elsewhere: Flags::of(batch, Column::StackElsewhere)?,
             cut: Flags::of(batch, Column::StackCut)?,
+            // A newer writer may have reasons that this version does not know.
+            end: Texts::of(batch, Column::StackEnd, |text| Ok(ChainEnd::parse(text)))?,
             known: FxHashMap::default(),
         })
     }
@@ -282,12 +285,13 @@ impl StackColumns {
         };
         let flag = |flags: &Flags| flags.must(i).unwrap_or(false);
         let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
-        let id = *self.known.entry((key, elsewhere, cut)).or_insert_with(|| {
+        let end = self.end.get(i).copied().flatten();
+        let id = *self.known.entry((key, elsewhere, cut, end)).or_insert_with(|| {
             let of = |caller: &CodeLocation| intern_code(caller.clone(), code, &mut capture.code, kept);
             let callers: Vec<_> = callers.iter().map(of).collect();
             let before = capture.stacks.len();
             let lists = size_of_val(callers.as_slice());
-            let id = stacks.intern(&mut capture.stacks, Stack { callers, elsewhere, cut });
+            let id = stacks.intern(&mut capture.stacks, Stack { callers, elsewhere, cut, end });
             if capture.stacks.len() > before {
                 *kept += in_a_table::<Stack>() + 2 * lists as u64;
             }

@@ -204,6 +204,11 @@ impl CaptureWriter {
         self.file.output().partial()
     }
 
+    /// Returns the number of row groups that have left memory.
+    pub fn row_groups(&self) -> usize {
+        self.file.groups()
+    }
+
     fn finish_group(&mut self) -> Result<(), WriteError> {
         let Some((group, _)) = self.group.take() else { return Ok(()) };
         self.file.add(group).map_err(|e| failed(&self.path, e))

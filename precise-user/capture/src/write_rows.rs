@@ -10,8 +10,8 @@ use super::file::{Column, ColumnType, ROW_GROUP_ROWS};
 use super::stack_json::{self, JsonFrame};
 use precise_model::words;
 use precise_model::{
-    Capture, Chain, CodeLocation, DataLocation, Dimension, Epoch, LocationId, Name, NameId, Outcome, Owner,
-    Row, Stack, StackId,
+    Capture, Chain, ChainEnd, CodeLocation, DataLocation, Dimension, Epoch, LocationId, Name, NameId,
+    Outcome, Owner, Row, Stack, StackId,
 };
 use rustc_hash::FxHashMap;
 
@@ -175,6 +175,10 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> Values {
         }),
         Column::StackElsewhere => bools(rows, |r| r.stack.map(|(_, stack)| stack.elsewhere)),
         Column::StackCut => bools(rows, |r| r.stack.map(|(_, stack)| stack.cut)),
+        Column::StackEnd => {
+            let end = |r: &Joined<'_>| r.stack.and_then(|(_, stack)| stack.end);
+            text(rows.iter().map(end), |end: ChainEnd| Cow::Borrowed(end.as_str()))
+        }
         Column::Address => some_u64s(rows, |r| r.data.map(|d| d.runtime_address)),
         Column::Region => name_column(&|r| r.data.map(|d| d.region)),
         Column::RegionReason => reason_column(&|r| r.data.map(|d| d.region)),

@@ -12,7 +12,8 @@ use super::Instruction;
 pub(super) struct Flow {
     /// The instructions that can directly precede each instruction.
     pub before: Vec<Vec<usize>>,
-    after: Vec<Vec<usize>>,
+    /// The instructions that can directly follow each instruction.
+    pub after: Vec<Vec<usize>>,
     /// The instructions of each loop, sorted, including those of nested loops.
     loops: Vec<Vec<usize>>,
     /// The innermost loop of each instruction.
@@ -21,6 +22,13 @@ pub(super) struct Flow {
 
 impl Flow {
     pub fn of(instructions: &[Instruction]) -> Self {
+        let mut flow = Self::edges(instructions);
+        flow.find_loops();
+        flow
+    }
+
+    /// Returns the graph without its loops.
+    pub fn edges(instructions: &[Instruction]) -> Self {
         let count = instructions.len();
         let places: FxHashMap<u64, usize> =
             instructions.iter().enumerate().map(|(i, instruction)| (instruction.address, i)).collect();
@@ -48,7 +56,6 @@ impl Flow {
                 flow.edge(i, *to);
             }
         }
-        flow.find_loops();
         flow
     }
 

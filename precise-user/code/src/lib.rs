@@ -9,6 +9,7 @@ mod flow;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod testing;
+pub mod types;
 
 use schemars::JsonSchema;
 use serde::Serialize;

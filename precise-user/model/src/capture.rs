@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuId, Dimension, HardwareFilter, Idle, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner,
-    PmuKind, RateChange, Reason, TaggedOf,
+    ChainEnd, CpuId, Dimension, HardwareFilter, Idle, Ledger, Name, NameId, Names, Origin, Outcome, Overhead,
+    Owner, PmuKind, RateChange, Reason, TaggedOf,
 };
 
 /// The version of the capture schema. It is raised when a reader of the older version would misread
@@ -366,6 +366,16 @@ pub struct Stack {
     pub elsewhere: bool,
     /// Whether the chain is truncated: it was too long, and the outermost callers are missing.
     pub cut: bool,
+    /// Why the outermost caller has no caller; `None` if the kernel or another tool unwound the
+    /// chain, and did not say.
+    pub end: Option<ChainEnd>,
+}
+
+impl Stack {
+    /// Returns whether it is known that the outermost callers are missing.
+    pub fn lacks_callers(&self) -> bool {
+        self.cut || self.end.is_some_and(|end| !end.is_whole())
+    }
 }
 
 /// The call chain of a row, or the reason why there is none.

@@ -260,6 +260,37 @@ impl Ledger {
     pub fn gap_ns(&self) -> u64 {
         self.gaps.iter().fold(0, |sum, gap| sum.saturating_add(gap.duration_ns()))
     }
+
+    /// Returns the ledger of the time since the same event had the ledger `earlier`. What is not a
+    /// number stays as it is: `gaps` are those of the whole run.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let less = |now: u64, then: u64| now.saturating_sub(then);
+        let clause = |(clause, now): &(String, u64)| {
+            let then = earlier.rejected.iter().find(|(other, _)| other == clause);
+            (clause.clone(), less(*now, then.map_or(0, |(_, count)| *count)))
+        };
+        let counter = |(name, now): (&String, &u64)| {
+            (name.clone(), less(*now, earlier.counters.0.get(name).copied().unwrap_or(0)))
+        };
+        let discarded = |(reason, now): (&String, &u64)| {
+            (reason.clone(), less(*now, earlier.discarded.get(reason).copied().unwrap_or(0)))
+        };
+        Self {
+            event_count: less(self.event_count, earlier.event_count),
+            expected: self.expected.map(|now| less(now, earlier.expected.unwrap_or(0))),
+            enabled_ns: less(self.enabled_ns, earlier.enabled_ns),
+            running_ns: less(self.running_ns, earlier.running_ns),
+            counters: Counters(self.counters.0.iter().map(counter).collect()),
+            rejected: self.rejected.iter().map(clause).collect(),
+            throttled: less(self.throttled, earlier.throttled),
+            lost: less(self.lost, earlier.lost),
+            discarded: self.discarded.iter().map(discarded).collect(),
+            idle_ns: self.idle_ns.map(|now| less(now, earlier.idle_ns.unwrap_or(0))),
+            runaway: self.runaway,
+            gaps: self.gaps.clone(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -329,6 +360,18 @@ mod tests {
                 let rejected = moved(fate == Fate::Rejected);
                 prop_assert_eq!(after.rejected_total(), before.rejected_total() + rejected, "{:?}", counted);
             }
+        }
+
+        // What a window adds to the ledger at its start gives the ledger at its end.
+        #[test]
+        fn the_ledger_since_a_moment_has_what_came_after_it(
+            then in prop::collection::vec(0u64..1 << 40, 32), more in prop::collection::vec(0u64..1 << 40, 32)
+        ) {
+            let before = closed(|at| then[at % then.len()]);
+            let after = closed(|at| then[at % then.len()] + more[at % more.len()]);
+            prop_assert_eq!(after.since(&before), closed(|at| more[at % more.len()]));
+            prop_assert_eq!(after.since(&before).unaccounted(), 0);
+            prop_assert_eq!(before.since(&after).taken_total(), 0);
         }
 
         #[test]

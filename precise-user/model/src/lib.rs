@@ -30,6 +30,7 @@
 
 mod capture;
 mod catalogue;
+mod chain_end;
 mod cost;
 mod cpu;
 pub mod csv;
@@ -59,6 +60,7 @@ pub mod values;
 pub mod words;
 
 pub use capture::*;
+pub use chain_end::ChainEnd;
 pub use cost::{Overhead, RateChange, Runaway};
 pub use cpu::{CpuId, KernelVersion, Vendor, format_cpu_list, parse_cpu_list};
 pub use dimension::Dimension;

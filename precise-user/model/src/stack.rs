@@ -1,6 +1,8 @@
 //! Makes the call chain of a sample: from the entries that the kernel delivered to a [`Stack`].
 
-use super::{Capture, CodeLocation, LocationId, Name, Stack};
+use precise_common::unwind::End;
+
+use super::{Capture, ChainEnd, CodeLocation, LocationId, Name, Stack};
 
 /// A frame of a recorded chain, before it becomes part of a [`Stack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +21,15 @@ pub struct Frames {
     pub frames: Vec<TakenFrame>,
     /// Whether the first frame is the instruction that the interrupt arrived at.
     pub interrupted: bool,
+    /// Why the chain has no further frame; `None` if that is not known.
+    pub end: Option<ChainEnd>,
 }
 
 /// Returns the frames of a kernel chain that belong to a sample; `kernel` is whether the sampled
 /// instruction is in the kernel.
 pub fn frames(entries: &[u64], kernel: bool) -> Frames {
     use precise_common::stack::{CONTEXT_FIRST, CONTEXT_KERNEL, CONTEXT_USER};
-    let mut found = Frames { frames: Vec::with_capacity(entries.len()), interrupted: false };
+    let mut found = Frames { frames: Vec::with_capacity(entries.len()), interrupted: false, end: None };
     let (mut in_kernel, mut first) = (kernel, true);
     for entry in entries {
         match *entry {
@@ -33,7 +37,10 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
             CONTEXT_USER => (in_kernel, first) = (false, true),
             // Markers of guests, and markers that later kernels may add: their addresses mean
             // nothing here.
-            marker if marker >= CONTEXT_FIRST => return found,
+            marker if marker >= CONTEXT_FIRST => {
+                found.end = End::of_marker(marker).and_then(ChainEnd::of);
+                return found;
+            }
             // A task that was sampled in user space may be interrupted in the kernel.
             _ if in_kernel && !kernel => {}
             entry => {
@@ -71,7 +78,7 @@ pub fn join(capture: &Capture, leaf: LocationId, frames: &[LocationId], interrup
         true if same(1) => (2, false),
         true => (0, true),
     };
-    Stack { callers: frames.get(skip..).unwrap_or_default().to_vec(), elsewhere, cut: false }
+    Stack { callers: frames.get(skip..).unwrap_or_default().to_vec(), elsewhere, cut: false, end: None }
 }
 
 /// Returns what identifies the function of a location.
@@ -118,6 +125,10 @@ mod tests {
         assert_eq!(taken(&[CONTEXT_USER, 10, 20], true), (vec![10, 19], false));
         assert_eq!(taken(&[], false), (vec![], false));
         assert_eq!(taken(&[CONTEXT_USER - 7, 1, 2], false).0, [0u64; 0]);
+        // An end is no frame.
+        let ended = frames(&[CONTEXT_USER, 10, End::Root.marker()], false);
+        assert_eq!((ended.frames.len(), ended.end), (1, Some(ChainEnd::Root)));
+        assert_eq!(frames(&[CONTEXT_USER, 10], false).end, None);
     }
 
     #[test]

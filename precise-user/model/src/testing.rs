@@ -330,9 +330,9 @@ pub fn spelled_out(capture: &Capture) -> Vec<String> {
     };
     let stack = |chain: Chain| match chain {
         Chain::Known(id) => {
-            let Stack { callers, elsewhere, cut } = &capture.stacks[id as usize];
+            let Stack { callers, elsewhere, cut, end } = &capture.stacks[id as usize];
             let callers: Vec<_> = callers.iter().map(|id| code(*id)).collect();
-            format!("{callers:?} {elsewhere} {cut}")
+            format!("{callers:?} {elsewhere} {cut} {end:?}")
         }
         Chain::Unknown(reason) => reason.as_str().to_owned(),
     };

@@ -137,7 +137,7 @@ impl Callers {
         for caller in callers(capture, stack) {
             caller.hash(&mut digest);
         }
-        capture.stacks.get(stack as usize).is_some_and(|stack| stack.cut).hash(&mut digest);
+        capture.stacks.get(stack as usize).is_some_and(Stack::lacks_callers).hash(&mut digest);
         Self { stack, functions: digest.finish() }
     }
 
@@ -149,7 +149,7 @@ impl Callers {
             Name::Unknown(reason) => format!("[{}]", reason.words()),
         };
         let mut names: Vec<_> = callers(capture, self.stack).map(name).collect();
-        if capture.stacks.get(self.stack as usize).is_some_and(|stack| stack.cut) {
+        if capture.stacks.get(self.stack as usize).is_some_and(Stack::lacks_callers) {
             names.push("…".to_owned());
         }
         names.reverse();

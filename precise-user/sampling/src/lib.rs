@@ -10,8 +10,9 @@
 //!   addresses.
 //! * [`kernel`]: opens events, loads the program, drains its cell table and reads its rings.
 //!   [`doctor`]: checks the state of the machine.
+//! * [`unwind`]: unwind tables of all that runs, for call chains without frame pointers.
 //! * [`run`]: one live run, from the plan through the open events to their final ledgers.
-//! * [`stream`], [`import`], [`serve`]: consumers of samples and rows.
+//! * [`stream`], [`import`], [`serve`], [`top`]: consumers of samples and rows.
 
 pub mod doctor;
 pub mod error;
@@ -25,3 +26,5 @@ pub mod run;
 pub mod serve;
 pub mod stream;
 pub mod symbols;
+pub mod top;
+pub mod unwind;

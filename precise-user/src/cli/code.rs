@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use precise::code::types::TypedCode;
 use precise::code::{FunctionId, Instruction};
 use precise::error::{Class, Failure};
 use precise::model::{Reason, text};
@@ -113,5 +114,9 @@ impl Code for Files {
 
     fn source(&mut self, file: &str, line: u32) -> Option<String> {
         self.sources.line(file, line)
+    }
+
+    fn types(&mut self, function: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
+        self.listings.types(function, wanted)
     }
 }

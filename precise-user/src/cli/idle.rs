@@ -17,6 +17,11 @@ pub struct IdleArguments {
 }
 
 impl IdleArguments {
+    /// Returns whether the flag is given.
+    pub fn includes(self) -> bool {
+        self.idle
+    }
+
     /// Removes the samples of idle CPUs from a capture, unless the flag is given.
     pub fn leave_out(self, mut capture: Capture) -> Capture {
         idle::leave_out(&mut capture, self.idle);

@@ -39,6 +39,7 @@ mod schema;
 mod script;
 mod selection;
 mod serve;
+mod top;
 mod values;
 mod view;
 
@@ -48,6 +49,7 @@ const AFTER_HELP: &str = "\
 Examples:
   precise record -a --duration 5s            sample the machine for 5 seconds
   precise record -- ./program                sample one command until it ends
+  precise top                                what the CPUs do, live
   precise explain                            what the capture shows, most important first
   precise report --by function,line          where the samples are
   precise heatmap -o heatmap.png             the samples over time
@@ -131,6 +133,7 @@ fn entries() -> Vec<Subcommand> {
     let mut entries = vec![
         own("record", "Sample, aggregate in the kernel, and write a capture", record::run).live(),
         own("script", "Print samples as they are taken, one line or JSON object each", script::run).live(),
+        own("top", "Show the samples live, on a screen", top::run).live(),
         own("serve", "Serve latencies and counts by cgroup to Prometheus", serve::run).live(),
         own("import", "Make a capture from a perf.data file", import::run),
     ];
@@ -274,7 +277,7 @@ mod tests {
             let entry = super::entries().into_iter().find(|e| e.command.get_name() == name).unwrap();
             (entry.samples)(matches)
         };
-        for line in ["record", "script", "serve", "doctor --self-test"] {
+        for line in ["record", "script", "top", "serve", "doctor --self-test"] {
             assert!(samples(line), "{line}");
         }
         for line in [

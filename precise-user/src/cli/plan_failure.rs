@@ -48,6 +48,8 @@ pub fn plan_failure(error: PlanError) -> Failure {
         PlanError::Granule(bytes) => usage(&format!("--granule {bytes} is not a power of two")),
         PlanError::Lines(_) => usage("--lines must be from 1 to 16M (8 bytes each)"),
         PlanError::Cells(_) => usage("--table-cells must be from 1 to 4M (128 bytes each)"),
+        PlanError::UnwindMemory(_) => usage("--unwind-memory must be from 1M to 1G"),
+        PlanError::Depth(_) => usage("--stack-depth must be from 1 to 127"),
         PlanError::Stacks(_) => usage("--stacks must be from 1 to 256K (2,112 bytes each)"),
         PlanError::RingPages(pages) => usage(&format!(
             "--ring-pages {pages} is not a power of two up to {}",
@@ -110,6 +112,8 @@ mod tests {
             PlanError::Granule(3),
             PlanError::Lines(0),
             PlanError::Cells(u64::MAX),
+            PlanError::UnwindMemory(0),
+            PlanError::Depth(0),
             PlanError::Stacks(0),
             PlanError::RingPages(3),
             PlanError::Epoch(Duration::ZERO),

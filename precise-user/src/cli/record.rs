@@ -42,7 +42,7 @@ const BY: &str = "Group samples in the kernel by these keys [default: by event]"
 #[command(after_help = AFTER_HELP)]
 #[command(mut_arg("sort", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 #[command(mut_arg("limit", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
-#[command(mut_arg("json", |arg| arg.help_heading(OUTPUT)))]
+#[command(mut_arg("json", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 #[command(mut_arg("field_separator", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 #[command(mut_arg("require", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 pub struct RecordArguments {
@@ -84,17 +84,21 @@ pub struct RecordArguments {
         hide_short_help = true
     )]
     lines: u64,
-    /// Record call chains, by frame pointers
+    /// Record call chains
     ///
-    /// Views then show the callers of the sampled functions. The kernel unwinds the stack for each
-    /// sample, which adds to the overhead.
+    /// Views then show the callers of the sampled functions. The stack is unwound for each sample,
+    /// which adds to the overhead.
     #[arg(
         short = 'g',
-        conflicts_with = "call_graph",
         help_heading = OUTPUT
     )]
     chains: bool,
-    /// Record call chains in this way: fp (frame pointers), as -g does
+    /// Record call chains in this way: auto, tables or fp [default of -g: auto]
+    ///
+    /// `tables` unwinds by the unwind tables that compilers write for exceptions (.eh_frame), which
+    /// nearly all programs have, also those without frame pointers. `auto` does the same, and
+    /// follows frame pointers in code that has no table: of JIT compilers, and of Go. With `fp`
+    /// the kernel follows frame pointers only.
     #[arg(
         long = "call-graph",
         value_name = "HOW",
@@ -115,6 +119,21 @@ pub struct RecordArguments {
         hide_short_help = true
     )]
     stacks: Option<u64>,
+    /// Limit the memory of unwind tables [default: 32M]
+    ///
+    /// All of it is allocated when the run starts. A program or library takes about a twentieth of
+    /// the size of its code.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = values::size,
+        help_heading = LIMITS,
+        hide_short_help = true
+    )]
+    unwind_memory: Option<u64>,
+    /// Unwind at most N frames of user space [default: 127]
+    #[arg(long, value_name = "N", help_heading = LIMITS, hide_short_help = true)]
+    stack_depth: Option<u32>,
     #[command(flatten)]
     aggregating: AggregatingArguments,
     /// Write the capture to FILE, or `-` for stdout
@@ -147,6 +166,10 @@ impl RecordArguments {
 /// How call chains are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CallGraph {
+    /// By unwind tables, and where code has none, by frame pointers
+    Auto,
+    /// By unwind tables only
+    Tables,
     /// By frame pointers, in the kernel
     Fp,
 }
@@ -251,6 +274,19 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
     }
     if let Some(stacks) = arguments.stacks {
         builder = builder.stacks(stacks);
+    }
+    if let Some(how) = arguments.call_graph {
+        builder = builder.call_graph(match how {
+            CallGraph::Auto => plan::CallGraph::Auto,
+            CallGraph::Tables => plan::CallGraph::Tables,
+            CallGraph::Fp => plan::CallGraph::FramePointers,
+        });
+    }
+    if let Some(bytes) = arguments.unwind_memory {
+        builder = builder.unwind_memory(bytes);
+    }
+    if let Some(frames) = arguments.stack_depth {
+        builder = builder.stack_depth(frames);
     }
     builder.build().map_err(plan_failure)
 }

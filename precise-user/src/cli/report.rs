@@ -48,7 +48,9 @@ pub struct ReportArguments {
         conflicts_with_all = ["by", "sort"]
     )]
     call_graph: Option<String>,
-    /// Write one HTML page with all findings, tables and pictures; it needs no network
+    /// Write one HTML page with all findings, tables and pictures
+    ///
+    /// It needs no network.
     #[arg(
         long,
         value_name = "FILE",

@@ -192,6 +192,11 @@ impl SelectionArguments {
         })
     }
 
+    /// Returns whether a command is given.
+    pub fn has_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+
     fn target(&self) -> Option<Target> {
         match (&self.command[..], &self.pid[..], &self.tid[..]) {
             (_, [], tids @ [_, ..]) => Some(Target::Threads(tids.to_vec())),

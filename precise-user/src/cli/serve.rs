@@ -68,7 +68,7 @@ pub struct ServeArguments {
     #[command(flatten)]
     aggregating: AggregatingArguments,
     /// Print only problems
-    #[arg(short, long, help_heading = OUTPUT)]
+    #[arg(short, long, help_heading = OUTPUT, hide_short_help = true)]
     quiet: bool,
 }
 

@@ -61,6 +61,19 @@ fn a_profile_has_samples_periods_and_latencies_with_labels() {
 }
 
 /// Readers name the profile after its first mapping.
+/// pprof prints names as they are, also to a terminal.
+#[test]
+fn no_name_in_a_profile_gives_orders_to_a_terminal() {
+    let mut builder = Builder::new();
+    let cell = builder.cell().samples(1).process(1, "a\u{1b}]0;b\u{7}").cgroup(7, "/c\nd\u{202e}");
+    cell.code(0x1010, "/bin/e\u{9b}", "f\u{1b}[2J", "/src/\rg.c", 12).callers(&["h\u{8}"]);
+    let profile = unpacked(&pprof(&builder.build(), &PprofOptions::default()).unwrap());
+    for text in &profile.string_table {
+        assert_eq!(*text, precise_model::text::sanitize(text), "{text:?}");
+    }
+    assert!(profile.string_table.iter().any(|text| text == "f\u{fffd}[2J"), "{:?}", profile.string_table);
+}
+
 #[test]
 fn the_first_mapping_is_the_program() {
     let first = |places: &[(&str, &str, u64)]| {

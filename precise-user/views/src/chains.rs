@@ -1,9 +1,9 @@
 //! Call chains of rows, from the sampled function to the outermost caller. Call graphs and flame
 //! graphs are made of them.
 
-use precise_model::Chain;
 use precise_model::values::Value;
 use precise_model::{Capture, CodeLocation, Name, Reason, Row};
+use precise_model::{Chain, ChainEnd};
 
 /// A function in a chain. Functions of the same name in two files are different functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,8 @@ impl ChainFunction {
     }
 }
 
-fn value(capture: &Capture, name: Name) -> Value {
+/// Returns a name as results show it.
+pub(crate) fn value(capture: &Capture, name: Name) -> Value {
     match name {
         Name::Known(id) => Value::Text(capture.names.get(id).to_owned()),
         Name::Unknown(reason) => Value::Unknown(reason),
@@ -54,6 +55,8 @@ pub(crate) struct Frames {
     pub elsewhere: bool,
     /// Whether the outermost callers are missing; see [`precise_model::Stack::cut`].
     pub cut: bool,
+    /// Why the outermost function has no caller; `None` if there is no chain, or that is not known.
+    pub end: Option<ChainEnd>,
 }
 
 /// Returns the call chain of a row.
@@ -69,7 +72,8 @@ pub(crate) fn frames(capture: &Capture, row: &Row) -> Frames {
         push(&mut functions, location(*caller));
     }
     let flag = |get: fn(&precise_model::Stack) -> bool| stack.is_some_and(get);
-    Frames { functions, missing, elsewhere: flag(|stack| stack.elsewhere), cut: flag(|stack| stack.cut) }
+    let (elsewhere, cut) = (flag(|stack| stack.elsewhere), flag(|stack| stack.cut));
+    Frames { functions, missing, elsewhere, cut, end: stack.and_then(|stack| stack.end) }
 }
 
 fn push(functions: &mut Vec<ChainFunction>, location: Option<&CodeLocation>) {

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use super::grouping::Sum;
 use super::stats::{Percentile, Samples, Share};
 use super::weighing::Weighing;
+use precise_code::types::TypedCode;
 use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::words::Served;
 use precise_model::{Capture, CodeLocation, Name, NameId, Reason, Row};
@@ -25,6 +26,16 @@ pub trait Code {
 
     /// Returns a line of a source file; `line` starts at 1. `None` if it is not available.
     fn source(&mut self, file: &str, line: u32) -> Option<String>;
+
+    /// Returns the types of the accesses of some instructions to memory. `wanted` are the distances
+    /// of the instructions from the start of the function, in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the code is not available, as it is for code without files.
+    fn types(&mut self, _function: &FunctionId, _wanted: &[u64]) -> Result<TypedCode, Reason> {
+        Err(Reason::FileMissing)
+    }
 }
 
 /// The samples at one place in the code.

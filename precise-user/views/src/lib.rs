@@ -31,6 +31,7 @@ views! {
     derived::DerivedEvents,
     annotate::AnnotateView,
     chase::ChaseView,
+    types::TypesView,
     skid::SkidView,
     diff::DiffView,
     check::CheckView,

@@ -121,7 +121,7 @@ impl Fault {
             ReaderStoppedForGood => ("the worker is stopped until the runs end", "they end in time"),
             ReaderMemory => ("the worker gets no more memory (RLIMIT_AS)", "a new one reads on, or a note"),
             NurseryKilled => {
-                ("SIGKILL to the process that starts workers", "names are missing, a note says why")
+                ("SIGKILL to the process that starts workers", "a new one is started, a note says so")
             }
             NurseryStopped => ("that process is stopped for 20 to 600 ms", "names come later"),
             RunMemory => ("the run gets no more memory for 200 ms (RLIMIT_AS)", "it goes on"),

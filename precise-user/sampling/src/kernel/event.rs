@@ -136,6 +136,8 @@ pub struct Wanted {
     pub raw: bool,
     /// The call chain. The kernel unwinds it in the NMI.
     pub callchain: bool,
+    /// Leaves the user's part out of the call chain.
+    pub kernel_chain_only: bool,
     /// Timestamps on the sideband's clock (`CLOCK_MONOTONIC`). All events of a group must use the
     /// same clock.
     pub monotonic: bool,
@@ -372,6 +374,7 @@ pub fn attributes(request: &Request) -> raw::perf_event_attr {
         }
     }
     attr.set_precise_ip((*precise).into());
+    attr.set_exclude_callchain_user(wanted.kernel_chain_only.into());
     attr.set_sample_id_all(1);
     // This setting makes every PEBS record pass through the program. Without it, the driver writes
     // all but the last record of a batch directly to the ring, bypassing the program

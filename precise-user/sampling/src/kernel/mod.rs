@@ -21,6 +21,7 @@ pub mod sampler;
 pub mod sideband;
 pub mod stacks;
 pub mod table;
+pub mod unwind;
 pub mod watched;
 
 /// The layout of the fields that follow each record in the rings of this module's events.

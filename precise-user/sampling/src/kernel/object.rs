@@ -45,12 +45,12 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// Loads the program `entry` of `object`. `entries` has the sizes of the maps whose size the
-    /// object does not fix; `shared` is used in place of a map of the object.
+    /// object does not fix; those in `shared` are used in place of maps of the object.
     pub fn load(
         object: &[u8],
         entry: &str,
         entries: &[(&str, u32)],
-        shared: Option<(&str, BorrowedFd<'_>)>,
+        shared: &[(&str, BorrowedFd<'_>)],
     ) -> Result<Self, ObjectError> {
         let lacks = |error: &dyn std::error::Error| ObjectError::Lacks(chain(error));
         let mut object = Object::parse(object).map_err(|error| lacks(&error))?;
@@ -66,9 +66,9 @@ impl Loaded {
             if let Some((_, size)) = entries.iter().find(|(of, _)| of == name) {
                 map.set_max_entries(*size);
             }
-            let created = match shared {
-                Some((of, map)) if of == name => map.try_clone_to_owned(),
-                _ => bpf::create_map(name, map),
+            let created = match shared.iter().find(|(of, _)| of == name) {
+                Some((_, map)) => map.try_clone_to_owned(),
+                None => bpf::create_map(name, map),
             };
             let fd = created.map_err(|error| ObjectError::Map { name: name.clone(), error })?;
             maps.insert(name.clone(), fd);

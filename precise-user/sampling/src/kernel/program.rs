@@ -20,6 +20,7 @@ use super::{
     patch,
     stacks::Stacks,
     table::Table,
+    unwind::{MAPS as UNWIND_MAPS, UnwindMemory, UnwindSizes},
     watched::Watched,
 };
 use crate::{
@@ -66,6 +67,8 @@ pub struct ProgramOptions {
     pub time_from_sample: bool,
     /// The read path to use; `None` selects the fastest one that the kernel supports.
     pub read_path: Option<ReadPath>,
+    /// The sizes of the unwind tables; `None`: the user's part of call chains is the kernel's.
+    pub unwind: Option<UnwindSizes>,
     /// An object and entry point to load instead of the embedded ones, for comparing measurements.
     pub other: Option<(&'static [u8], &'static str)>,
 }
@@ -78,6 +81,8 @@ pub struct Program {
     pub table: Table,
     /// The cgroups that the filter watches; `None` if it watches none.
     pub watched: Option<Arc<Watched>>,
+    /// The unwind tables, which all programs of a run share; `None` if the run has none.
+    pub unwind: Option<Arc<UnwindMemory>>,
     /// How the program reads the kernel's structures.
     pub read_path: ReadPath,
 }
@@ -92,6 +97,8 @@ pub struct ProgramStats {
     /// The program's size in bytes after the verifier removed dead code; an instruction has 8
     /// bytes.
     pub translated_bytes: u32,
+    /// The number of instructions that the verifier looked at, on all paths: what loading costs.
+    pub verified_instructions: u32,
 }
 
 impl Program {
@@ -110,7 +117,7 @@ impl Program {
     /// the run, if this is another one.
     ///
     /// The program shares the set of promoted lines with `first`, so a line that one event promotes
-    /// is promoted for all events.
+    /// is promoted for all events; and the unwind tables.
     ///
     /// # Errors
     ///
@@ -151,6 +158,7 @@ impl Program {
             slot_mask: (slots - 1) as u32,
             partitions: partitions.len() as u32,
             stack_mask: stacks.saturating_sub(1) as u32,
+            process_mask: options.unwind.map_or(0, |sizes| sizes.processes.saturating_sub(1)),
             slots: options.config.slots.map(|slot| FilterSlot { clause: counted_at(slot.clause), ..slot }),
             ..options.config
         };
@@ -175,7 +183,7 @@ impl Program {
         }
         patch::constants(&mut object, &config).map_err(|lacking| broken_object(&lacking.to_string()))?;
         let watches = config.slots.iter().any(|slot| slot.operand == operand::CGROUP_WATCHED);
-        let entries = [
+        let mut entries = vec![
             ("TABLE", cells),
             ("LEDGER", rows as u32),
             ("STACKS", chains),
@@ -183,25 +191,29 @@ impl Program {
             ("LINES", config.line_mask.saturating_add(1)),
             ("CGROUPS", if watches { watched::ROOM } else { 1 }),
         ];
+        entries.extend(UnwindSizes::entries(options.unwind.as_ref()));
         let entry = match (options.other, read_path) {
             (Some((_, entry)), _) => entry,
             (None, ReadPath::Direct) => "sample",
             (None, ReadPath::Probe) => "sample_probe",
         };
-        let shared = match first {
-            Some(first) if config.promote & promote::ON != 0 => {
-                Some(("LINES", first.loaded.map("LINES").ok_or_else(|| broken_object("LINES"))?))
+        let lines = (config.promote & promote::ON != 0).then_some("LINES");
+        let unwinds = options.unwind.iter().flat_map(|_| UNWIND_MAPS);
+        let mut shared = Vec::new();
+        if let Some(first) = first {
+            for name in lines.into_iter().chain(unwinds) {
+                shared.push((name, first.loaded.map(name).ok_or_else(|| broken_object(name))?));
             }
-            _ => None,
-        };
+        }
         let bytes = 2 * partitions.len() * (slots * size_of::<Cell>() + stacks * size_of::<Slot>());
-        let loaded = Loaded::load(&object, entry, &entries, shared).map_err(|error| match error {
+        let loaded = Loaded::load(&object, entry, &entries, &shared).map_err(|error| match error {
             ObjectError::Map { error, .. } if error.raw_os_error() == Some(libc::ENOMEM) => {
                 explain::no_memory(bytes, partitions.len())
             }
             error => refused(error),
         })?;
         let mut set = None;
+        let mut unwind = None;
         let table = {
             let fd = |name: &str| loaded.map(name).ok_or_else(|| broken_object(name));
             let failed = |error| SamplingError::failed("cannot share the table with the kernel", error);
@@ -212,9 +224,16 @@ impl Program {
             if watches {
                 set = Some(Arc::new(Watched::map(fd("CGROUPS")?).map_err(failed)?));
             }
+            if let Some(sizes) = options.unwind {
+                let map = |name: &str, bytes| UnwindMemory::map_one(fd(name)?, bytes).map_err(failed);
+                unwind = Some(match first.and_then(|first| first.unwind.clone()) {
+                    Some(memory) => memory,
+                    None => Arc::new(UnwindMemory::map(sizes, map)?),
+                });
+            }
             Table::map(fd("TABLE")?, fd("LEDGER")?, chains, partitions, rows, slots).map_err(failed)?
         };
-        Ok(Self { loaded, table, watched: set, read_path })
+        Ok(Self { loaded, table, watched: set, unwind, read_path })
     }
 
     /// Returns the program's descriptor, for attaching it.
@@ -234,12 +253,13 @@ impl Program {
             runs: info.run_cnt,
             run_ns: info.run_time_ns,
             translated_bytes: info.xlated_prog_len,
+            verified_instructions: info.verified_insns,
         })
     }
 }
 
 fn source_bits(types: &KernelTypes, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
-    let mut bits = 0;
+    let mut bits = if options.unwind.is_some() { source::UNWIND } else { 0 };
     if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
         // Since 6.3, perf_prepare_sample() runs before the program (commit 0eed28220598), so every
         // requested field is valid.

@@ -41,6 +41,19 @@ pub struct Confinement {
     pub landlock: bool,
 }
 
+impl Confinement {
+    /// Returns the protections of this confinement that `other` lacks, in words.
+    pub(super) fn missing_in(self, other: Self) -> Vec<&'static str> {
+        let all = [
+            (self.own_user, other.own_user, "user id of their own"),
+            (self.empty_root, other.empty_root, "empty root folder"),
+            (self.own_network, other.own_network, "network of their own"),
+            (self.landlock, other.landlock, "Landlock rules"),
+        ];
+        all.into_iter().filter(|(here, there, _)| *here && !there).map(|(.., words)| words).collect()
+    }
+}
+
 /// Confines the calling process, which must have one thread.
 ///
 /// # Errors

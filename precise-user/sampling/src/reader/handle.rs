@@ -5,31 +5,27 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use precise_common::ledger::own;
-use rustc_hash::FxHashMap;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::confine::Confinement;
 use super::elf::Headers;
-use super::nursery::{ARGUMENT, program_can_read};
+use super::keeper::Keeper;
+use super::limit::{Limit, START_LIMIT, cpu_time};
 use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, OrderReply, Reply, Request, WorkerOrder};
+use super::unwind::UnwindInfo;
 use super::wire;
-use crate::error::{ErrorClass, SamplingError};
+use crate::error::SamplingError;
+use precise_code::types::TypedCode;
 
-/// The most CPU time that an answer may take. Debug information of a gigabyte takes about a second.
-const CPU_LIMIT: Duration = Duration::from_secs(10);
 /// The most time that an answer may take, also where the worker waits for a disk or for the CPU.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// How long the nursery may take to start or to answer.
-const START_LIMIT: Duration = Duration::from_secs(30);
-/// How often the CPU time of a worker is looked at.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +59,14 @@ enum Level {
 /// The reader: started once, it is asked until it is dropped.
 #[derive(Debug)]
 pub struct Reader {
-    nursery: Child,
-    orders: UnixStream,
+    nursery: Keeper,
     worker: Option<Worker>,
     /// Whether the worker has not been asked about any file yet.
     fresh: bool,
     /// Files that ended a worker, or could not be read.
     levels: FxHashMap<FileId, Level>,
+    /// Files whose unwind information ended a worker.
+    without_unwind: FxHashSet<FileId>,
     next: FileId,
     lost: u64,
     /// The processes of [`Self::helpers`].
@@ -118,37 +115,11 @@ impl Reader {
     /// Returns an error if the program cannot be executed again, or if it has not called
     /// [`super::run_if_reader`].
     pub fn start() -> Result<Self, SamplingError> {
-        if !program_can_read() {
-            return Err(SamplingError::new(
-                ErrorClass::Failed,
-                "this program cannot name addresses: its main must call reader::run_if_reader first",
-            ));
-        }
-        let sockets =
-            UnixStream::pair().map_err(|error| SamplingError::failed("cannot make a socket", error))?;
-        let (orders, theirs) = sockets;
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0("precise-reader")
-            .arg(ARGUMENT)
-            .env_clear()
-            .current_dir("/")
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        // SAFETY: the closure makes one system call, and touches no memory of the parent.
-        unsafe {
-            command.pre_exec(|| {
-                // Executing the program would give it its file capabilities again.
-                rustix::thread::set_no_new_privs(true).map_err(io::Error::from)
-            });
-        }
-        let nursery = command.spawn().map_err(|error| {
-            SamplingError::failed("cannot execute /proc/self/exe to read files of others", error)
-        })?;
+        let nursery = Keeper::start()?;
         let helpers = Arc::new(AtomicU64::new(own::pack(nursery.id(), own::NONE)));
-        let levels = FxHashMap::default();
-        Ok(Self { nursery, orders, worker: None, fresh: true, levels, next: 0, lost: 0, helpers })
+        let (levels, without_unwind) = (FxHashMap::default(), FxHashSet::default());
+        let (worker, fresh) = (None, true);
+        Ok(Self { nursery, worker, fresh, levels, without_unwind, next: 0, lost: 0, helpers })
     }
 
     /// Returns a number for a file, which no other file gets.
@@ -172,9 +143,15 @@ impl Reader {
     }
 
     /// Returns the process ids of the nursery and of the worker that it forked last, packed by
-    /// [`own::pack`]. The word changes when a worker is replaced.
+    /// [`own::pack`]. The word changes when one of them is replaced.
     pub fn helpers(&self) -> Arc<AtomicU64> {
         self.helpers.clone()
+    }
+
+    /// Returns what happened since the last call to the process that starts workers, one sentence
+    /// each.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        self.nursery.take_notes()
     }
 
     /// Returns the number of workers that ended while they read a file.
@@ -255,6 +232,39 @@ impl Reader {
         self.levels.get(&id) == Some(&Level::Nothing)
     }
 
+    /// Returns the types of a function's accesses to memory. A file whose debug information cannot
+    /// be read is not asked again.
+    ///
+    /// # Errors
+    ///
+    /// Returns why they cannot be read.
+    pub fn types(
+        &mut self,
+        (id, file): (FileId, &File),
+        start: u64,
+        code: &[u8],
+        wanted: &[u64],
+    ) -> Result<TypedCode, Trouble> {
+        let mut all = TypedCode::default();
+        for part in wanted.chunks(MAX_ADDRESSES) {
+            if self.levels.get(&id).is_some_and(|level| *level < Level::Lines) {
+                return Err(Trouble::Failed("it could not be read before".to_owned()));
+            }
+            let request = Request::Types { file: id, start, code: code.to_vec(), wanted: part.to_vec() };
+            match self.ask(&request, &[file]) {
+                Ok(Reply::Types(answer)) if answer.instructions.len() == part.len() => all.append(answer),
+                Ok(other) => return Err(unexpected(&other)),
+                Err(trouble) => {
+                    if !matches!(trouble, Trouble::Unavailable(_)) {
+                        self.levels.insert(id, Level::Symbols);
+                    }
+                    return Err(trouble);
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// Returns the functions of a perf map at addresses, in their order.
     ///
     /// # Errors
@@ -283,10 +293,35 @@ impl Reader {
         Ok(all)
     }
 
+    /// Returns the unwind information of a file, which is checked. A file that ended a worker when
+    /// it was asked for this is not asked for it again.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the file cannot be read.
+    pub fn unwind(&mut self, id: FileId, file: &File) -> Result<UnwindInfo, Trouble> {
+        if self.without_unwind.contains(&id) {
+            return Err(Trouble::Failed("it could not be read before".to_owned()));
+        }
+        match self.ask(&Request::Unwind, &[file]) {
+            Ok(Reply::Unwind(info)) => {
+                info.check().map(|()| info).map_err(|why| Trouble::Failed(why.to_owned()))
+            }
+            Ok(other) => Err(unexpected(&other)),
+            Err(trouble) => {
+                if matches!(trouble, Trouble::Died(_)) {
+                    self.without_unwind.insert(id);
+                }
+                Err(trouble)
+            }
+        }
+    }
+
     /// Lets the worker close these files, which are not asked about again.
     pub fn forget(&mut self, ids: Vec<FileId>) {
         ids.iter().for_each(|id| {
             self.levels.remove(id);
+            self.without_unwind.remove(id);
         });
         // Without a worker nothing is open.
         if !ids.is_empty() && self.worker.is_some() {
@@ -295,7 +330,8 @@ impl Reader {
     }
 
     /// Asks the worker. A worker that dies is replaced and asked again, unless it was fresh:
-    /// what it read before may have been the cause.
+    /// what it read before may have been the cause. So is one that ended with the nursery, as often
+    /// as the nursery is replaced.
     fn ask(&mut self, request: &Request, files: &[&File]) -> Result<Reply, Trouble> {
         loop {
             self.worker()?;
@@ -306,6 +342,10 @@ impl Reader {
                 Err(error) => {
                     let how = self.bury(&error);
                     self.lost += 1;
+                    if self.nursery.is_lost() {
+                        // The worker ended with its nursery, which says nothing about the file.
+                        continue;
+                    }
                     if was_fresh {
                         return Err(Trouble::Died(how));
                     }
@@ -334,8 +374,15 @@ impl Reader {
         Ok(self.worker.insert(worker))
     }
 
-    fn start_worker(&self) -> io::Result<Worker> {
-        let (reply, sockets) = self.order(WorkerOrder::Start)?;
+    fn start_worker(&mut self) -> io::Result<Worker> {
+        let (reply, sockets) = match self.nursery.order(WorkerOrder::Start) {
+            Err(_) if self.nursery.is_lost() => {
+                self.nursery.renew()?;
+                self.helpers.store(own::pack(self.nursery.id(), own::NONE), Ordering::Relaxed);
+                self.nursery.order(WorkerOrder::Start)?
+            }
+            answer => answer?,
+        };
         let id = match reply {
             OrderReply::Started(id) => id,
             OrderReply::Failed(why) => return Err(io::Error::other(why)),
@@ -352,23 +399,20 @@ impl Reader {
         }
         let limit = Limit::start(None, START_LIMIT);
         match wire::receive(&socket, || limit.wait(&socket))? {
-            (Reply::Ready(confinement), _) => Ok(Worker::new(socket, id, clock, confinement)),
+            (Reply::Ready(confinement), _) => {
+                self.nursery.compare(confinement);
+                Ok(Worker::new(socket, id, clock, confinement))
+            }
             (Reply::Failed(why), _) => Err(io::Error::other(why)),
             (other, _) => Err(io::Error::other(unexpected(&other).to_string())),
         }
-    }
-
-    fn order(&self, order: WorkerOrder) -> io::Result<(OrderReply, Vec<File>)> {
-        wire::send(&self.orders, &order, &[])?;
-        let limit = Limit::start(None, START_LIMIT);
-        wire::receive(&self.orders, || limit.wait(&self.orders))
     }
 
     /// Removes a worker that did not answer. Returns how it ended, in words.
     fn bury(&mut self, error: &io::Error) -> String {
         self.worker = None;
         let killed = error.kind() == io::ErrorKind::TimedOut;
-        match self.order(WorkerOrder::Kill) {
+        match self.nursery.order(WorkerOrder::Kill) {
             _ if killed => format!("was ended: {error}"),
             Ok((OrderReply::Ended(status), _)) => words(ExitStatus::from_raw(status)),
             _ => "ended".to_owned(),
@@ -378,64 +422,9 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // Its CPU time is known as long as it exists.
+        // Its CPU time is known as long as it exists, and it ends with the nursery.
         self.worker = None;
-        // The nursery reads no bytes of others, so it can be relied on to end when nobody can give
-        // it orders; it ends the worker. Killing it is for a kernel that holds it up.
-        let _closed = self.orders.shutdown(std::net::Shutdown::Both);
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(1) {
-            if !matches!(self.nursery.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let _ended = self.nursery.kill();
     }
-}
-
-/// How long to wait for an answer.
-struct Limit {
-    clock: Option<libc::clockid_t>,
-    cpu_at_start: Duration,
-    begun: Instant,
-    time: Duration,
-}
-
-impl Limit {
-    fn start(clock: Option<libc::clockid_t>, time: Duration) -> Self {
-        Self { clock, cpu_at_start: clock.map_or(Duration::ZERO, cpu_time), begun: Instant::now(), time }
-    }
-
-    /// Waits until there is something to read.
-    fn wait(&self, socket: &UnixStream) -> io::Result<()> {
-        loop {
-            let mut waiting = [PollFd::new(socket, PollFlags::IN)];
-            match poll(&mut waiting, Some(&LOOK)) {
-                Err(rustix::io::Errno::INTR) | Ok(0) => {}
-                Err(error) => return Err(error.into()),
-                Ok(_) => return Ok(()),
-            }
-            let timed_out = |what: String| Err(io::Error::new(io::ErrorKind::TimedOut, what));
-            if self.begun.elapsed() > self.time {
-                return timed_out(format!("it took more than {} s", self.time.as_secs()));
-            }
-            let Some(clock) = self.clock else { continue };
-            if cpu_time(clock).saturating_sub(self.cpu_at_start) > CPU_LIMIT {
-                return timed_out(format!("it took more than {} s of CPU time", CPU_LIMIT.as_secs()));
-            }
-        }
-    }
-}
-
-/// Returns the CPU time of another process; zero if it has ended.
-fn cpu_time(clock: libc::clockid_t) -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes a time to `time`, which outlives it.
-    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
-        return Duration::ZERO;
-    }
-    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Returns how a worker ended, after "the process that read it".
@@ -454,8 +443,10 @@ fn unexpected(reply: &Reply) -> Trouble {
         Reply::Ready(_) => "its confinement",
         Reply::Headers(_) => "headers",
         Reply::Symbols(_) => "symbols",
+        Reply::Types(_) => "types",
         Reply::Checksum(_) => "a checksum",
         Reply::Jit(_) => "functions of a perf map",
+        Reply::Unwind(_) => "unwind information",
         Reply::Done => "nothing",
         Reply::Failed(why) => return Trouble::Failed(why.clone()),
     };

@@ -15,18 +15,23 @@
 //!   the nursery forks another one, and only the file that was read loses its names.
 //!
 //! The nursery exists because a run gives up its own rights after its start. It could not confine
-//! a second worker as well as the first.
+//! a second worker as well as the first. A nursery that is killed is replaced (`keeper.rs`): the
+//! new one can give up all rights too, but what takes rights is missing, and a note says so.
 
 mod confine;
 mod copy;
 mod demangle;
+mod dwarf;
 pub mod elf;
 mod handle;
 mod jit;
+mod keeper;
+mod limit;
 mod nursery;
 mod paths;
 pub mod protocol;
 mod sections;
+pub mod unwind;
 mod wire;
 mod worker;
 
@@ -54,6 +59,10 @@ pub fn read_anything(bytes: &[u8]) -> std::io::Result<()> {
         }
     }
     let addresses: Vec<u64> = (0..64).map(|shift| 1 << shift).collect();
+    if let Ok(info) = unwind::read(&file) {
+        let checked = info.check();
+        debug_assert_eq!(checked, Ok(()));
+    }
     jit::PerfMaps::default().find(1, &file, &addresses);
     let name = demangle::demangle(&String::from_utf8_lossy(bytes));
     debug_assert!(name.len() <= protocol::MAX_TEXT);

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::confine::Confinement;
 use super::elf::Headers;
+use super::unwind::UnwindInfo;
+use precise_code::types::TypedCode;
 
 /// Identifies a file for as long as the reader may keep it. Never used for another file.
 pub type FileId = u64;
@@ -56,6 +58,17 @@ pub enum Request {
         /// At most [`MAX_ADDRESSES`] addresses.
         addresses: Vec<u64>,
     },
+    /// The types of a function's accesses to memory.
+    Types {
+        /// The file with the debug information: the only descriptor.
+        file: FileId,
+        /// The virtual address at which the function begins.
+        start: u64,
+        /// Its code.
+        code: Vec<u8>,
+        /// The wanted instructions, by their distance from the start: at most [`MAX_ADDRESSES`].
+        wanted: Vec<u64>,
+    },
     /// Whether the content of a file has this checksum (the CRC-32 of `.gnu_debuglink`).
     Checksum(u32),
     /// The functions of a perf map at addresses.
@@ -65,6 +78,8 @@ pub enum Request {
         /// At most [`MAX_ADDRESSES`] addresses.
         addresses: Vec<u64>,
     },
+    /// The unwind information of one file.
+    Unwind,
     /// Close these files.
     Forget(Vec<FileId>),
 }
@@ -78,10 +93,14 @@ pub enum Reply {
     Headers(Option<Headers>),
     /// The symbols, in the order of the addresses.
     Symbols(Vec<Found>),
+    /// The types of a function's accesses.
+    Types(TypedCode),
     /// Whether the checksum is right.
     Checksum(bool),
     /// The functions of a perf map.
     Jit(JitAnswer),
+    /// The unwind information.
+    Unwind(UnwindInfo),
     /// There is nothing to answer.
     Done,
     /// The request cannot be answered, for this reason.

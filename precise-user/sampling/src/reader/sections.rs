@@ -24,6 +24,8 @@ pub struct Section {
     pub kind: u32,
     /// Whether the content is compressed.
     pub compressed: bool,
+    /// The virtual address of the content; 0 if it is not loaded.
+    pub address: u64,
     /// The offset of the content in the file, in bytes.
     pub offset: u64,
     /// The size of the content in the file, in bytes: 0 for a section without content.
@@ -94,11 +96,12 @@ impl Sections {
 }
 
 fn section(raw: &[u8], wide: bool) -> Section {
-    let (flags, offset, size, link) = if wide {
-        (le64(raw, 8), le64(raw, 24), le64(raw, 32), le32(raw, 40))
+    let narrow = |at| u64::from(le32(raw, at));
+    let (flags, address, offset, size, link) = if wide {
+        (le64(raw, 8), le64(raw, 16), le64(raw, 24), le64(raw, 32), le32(raw, 40))
     } else {
-        (u64::from(le32(raw, 8)), u64::from(le32(raw, 16)), u64::from(le32(raw, 20)), le32(raw, 24))
+        (narrow(8), narrow(12), narrow(16), narrow(20), le32(raw, 24))
     };
     let compressed = flags & SHF_COMPRESSED != 0;
-    Section { name: String::new(), kind: le32(raw, 4), compressed, offset, size, link }
+    Section { name: String::new(), kind: le32(raw, 4), compressed, address, offset, size, link }
 }

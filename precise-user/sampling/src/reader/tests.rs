@@ -275,6 +275,58 @@ fn the_loss_of_a_worker_costs_no_other_file() {
     assert!(before > 0 && cpu_ns() >= before);
 }
 
+/// Kills the nursery and waits until it is gone, and the worker with it.
+fn kill_nursery(reader: &Reader) {
+    let (nursery, worker) = reader.processes();
+    // SAFETY: the process is the reader's nursery, which the reader has not waited for.
+    assert_eq!(unsafe { libc::kill(nursery.cast_signed(), libc::SIGKILL) }, 0);
+    let worker = worker.map(|worker| format!("/proc/{worker}/exe"));
+    let ended = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        worker.as_ref().is_none_or(|exe| std::fs::read_link(exe).is_err())
+    });
+    assert!(ended, "the worker outlives the nursery");
+}
+
+#[test]
+fn a_nursery_that_is_killed_is_replaced() {
+    let mut reader = Reader::start().expect("a reader");
+    let (file, address) = own();
+    let (before, _) = names(&mut reader, &file, &[address]);
+    let (first, confinement) = (reader.processes().0, reader.confinement());
+    kill_nursery(&reader);
+    let (after, notes) = names(&mut reader, &file, &[address]);
+    assert_eq!((after, notes), (before, Vec::new()));
+    let (second, worker) = reader.processes();
+    assert_ne!(second, first);
+    // The programs learn whose samples they leave out from this word.
+    let helpers = reader.helpers().load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(helpers, precise_common::ledger::own::pack(second, worker.expect("running")));
+    // This process has its rights still, so the second one has the protections of the first.
+    assert_eq!(reader.confinement(), confinement);
+    let said = reader.take_notes();
+    assert!(matches!(&said[..], [one] if one.ends_with("was killed, and was started again")), "{said:?}");
+}
+
+#[test]
+fn a_file_is_not_blamed_for_the_end_of_the_nursery() {
+    let mut reader = Reader::start().expect("a reader");
+    // A fresh worker that ends is the fault of the file that it reads.
+    reader.confinement().expect("a worker");
+    kill_nursery(&reader);
+    let (file, address) = own();
+    let (found, notes) = names(&mut reader, &file, &[address]);
+    assert!(matches!(&found[..], [Found::Symbol(symbol)] if symbol.line.is_some()), "{found:?} {notes:?}");
+}
+
+#[test]
+fn protections_that_are_gone_are_named() {
+    let all = Confinement { own_user: true, empty_root: true, own_network: true, landlock: true };
+    assert!(all.missing_in(all).is_empty() && Confinement::default().missing_in(all).is_empty());
+    let less = Confinement { own_user: false, landlock: false, ..all };
+    assert_eq!(all.missing_in(less), ["user id of their own", "Landlock rules"]);
+}
+
 #[test]
 fn the_reader_ends_with_its_handle() {
     let mut reader = Reader::start().expect("a reader");

@@ -13,10 +13,12 @@ use rustc_hash::FxHashMap;
 use super::confine::{self, Confinement};
 use super::copy::{MAX_FILE, copy};
 use super::demangle::{bounded, demangle};
+use super::dwarf::{Code, Programs};
 use super::elf::{Headers, by_build_id};
 use super::jit::PerfMaps;
 use super::protocol::{FileId, Found, Inlined, Line, MAX_ADDRESSES, MAX_INLINED, Reply, Request, Symbol};
-use super::{paths, wire};
+use super::{paths, unwind, wire};
+use precise_code::types::TypedCode;
 
 /// Maximum number of bytes of all copies. To make room, the copy that was used least recently goes.
 const MAX_COPIES: u64 = MAX_FILE;
@@ -69,6 +71,7 @@ struct Worker {
     symbolizer: Symbolizer,
     copies: FxHashMap<CopyKey, Kept>,
     maps: PerfMaps,
+    programs: Programs,
     clock: u64,
 }
 
@@ -81,7 +84,13 @@ impl Worker {
             .enable_demangling(false)
             .set_debug_dirs(Some([DEBUG]))
             .build();
-        Self { symbolizer, copies: FxHashMap::default(), maps: PerfMaps::default(), clock: 0 }
+        Self {
+            symbolizer,
+            copies: FxHashMap::default(),
+            maps: PerfMaps::default(),
+            programs: Programs::default(),
+            clock: 0,
+        }
     }
 
     fn answer(&mut self, request: Request, files: Vec<File>) -> Reply {
@@ -100,9 +109,14 @@ impl Worker {
             (Request::Jit { map, addresses }, Some(file)) => {
                 Ok(Reply::Jit(self.maps.find(map, &file, &addresses)))
             }
+            (Request::Unwind, Some(file)) => unwind::read(&file).map(Reply::Unwind),
             (Request::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
+            }
+            (Request::Types { file: id, start, code, wanted }, Some(file)) => {
+                let code = Code { start, bytes: &code, wanted: &wanted };
+                self.types(id, &file, &code).map(Reply::Types)
             }
         };
         answer.unwrap_or_else(|error| Reply::Failed(bounded(&error.to_string())))
@@ -134,6 +148,13 @@ impl Worker {
         let found = found.map_err(|error| io::Error::other(format!("{error:#}")))?;
         let mut room = MAX_ANSWER;
         Ok(found.into_iter().map(|symbolized| answer_of(symbolized, &mut room)).collect())
+    }
+
+    fn types(&mut self, id: FileId, file: &File, code: &Code<'_>) -> io::Result<TypedCode> {
+        self.clock += 1;
+        self.keep((id, true), file)?;
+        let Some(kept) = self.copies.get(&(id, true)) else { return Ok(TypedCode::default()) };
+        self.programs.types(id, &kept.copy, code)
     }
 
     /// Makes sure that there is a copy of the file.
@@ -177,6 +198,7 @@ impl Worker {
 
     fn remove(&mut self, key: CopyKey) {
         let Some(kept) = self.copies.remove(&key) else { return };
+        self.programs.forget(key.0);
         for path in [Some(kept.path), kept.supplement].into_iter().flatten() {
             // A path that the library does not know is not an error.
             let _nothing_to_evict = self.symbolizer.evict(&Evict::Elf(evict::Elf::new(path)));

@@ -22,7 +22,7 @@ use precise_model::Outcome;
 use precise_model::digits::counted;
 use precise_model::stack;
 use precise_model::{Capture, CodeLocation, DataLocation, Dimension, Interner, LocationId, Measures, Row};
-use precise_model::{Chain, Stack};
+use precise_model::{Chain, ChainEnd, Stack};
 use precise_model::{Name, NameId, Names, Reason};
 use precise_records::Chains;
 use precise_records::record::FileId;
@@ -80,6 +80,14 @@ pub struct Assembler {
     lists: usize,
     /// Number of samples that were not named in time.
     unnamed: u64,
+}
+
+/// A call chain of a process, with the locations of its frames.
+struct LocatedChain {
+    frames: Vec<LocationId>,
+    /// Whether the first frame is the instruction that the interrupt arrived at.
+    interrupted: bool,
+    end: Option<ChainEnd>,
 }
 
 /// The cells of one event in one epoch.
@@ -365,7 +373,7 @@ impl Assembler {
         }
         // A chain has the same locations wherever it occurs in a process, whichever instruction was
         // sampled.
-        let mut located: FxHashMap<(u32, u64, bool), (Vec<LocationId>, bool)> = FxHashMap::default();
+        let mut located: FxHashMap<(u32, u64, bool), LocatedChain> = FxHashMap::default();
         let mut batch = CodeBatch::default();
         for (index, (_, cell)) in cells.cells.iter().enumerate() {
             let (pid, id, kernel) = (cell.key.pid(), cells.stack(index), cell.key.class().kernel());
@@ -381,12 +389,14 @@ impl Assembler {
                 };
                 self.ask(&mut batch, query, pid)
             });
-            located.insert((pid, id, kernel), (ids.collect(), found.interrupted));
+            let (interrupted, end) = (found.interrupted, found.end);
+            let frames = ids.collect();
+            located.insert((pid, id, kernel), LocatedChain { frames, interrupted, end });
         }
         self.resolve(batch);
         let of_cell = |(index, ((_, cell), leaf)): (usize, (&(usize, Cell), &Option<LocationId>))| {
             let id = cells.stack(index);
-            let (frames, interrupted) =
+            let LocatedChain { frames, interrupted, end } =
                 match (located.get(&(cell.key.pid(), id, cell.key.class().kernel())), id) {
                     (Some(found), _) => found,
                     (None, none::NOT_TAKEN) => return Chain::NONE,
@@ -395,8 +405,8 @@ impl Assembler {
                     (None, _) => return Chain::Unknown(Reason::StackUnreadable),
                 };
             let Some(leaf) = *leaf else { return Chain::NONE };
-            let cut = frames.len() >= MAX_FRAMES;
-            let stack = Stack { cut, ..stack::join(&self.named, leaf, frames, *interrupted) };
+            let cut = end.map_or(frames.len() >= MAX_FRAMES, |end| end == ChainEnd::TooDeep);
+            let stack = Stack { cut, end: *end, ..stack::join(&self.named, leaf, frames, *interrupted) };
             let (before, bytes) = (self.named.stacks.len(), 2 * size_of_val(stack.callers.as_slice()));
             let id = self.stack_ids.intern(&mut self.named.stacks, stack);
             self.lists += if self.named.stacks.len() > before { bytes } else { 0 };

@@ -209,6 +209,20 @@ impl Cost {
     /// reader.
     pub fn finish(&mut self, sampled: &[Sampled]) -> (Overhead, Vec<Vec<RateChange>>, Vec<String>) {
         self.spent(sampled);
+        let overhead = self.overhead(sampled);
+        let changes = self.take_rate_changes();
+        if self.inherited && changes.iter().any(|changes| !changes.is_empty()) {
+            self.notes.push(
+                "processes that inherited the event before the period changed kept the old period, so the \
+                 limit of the overhead does not hold for them; in a run of all processes it holds"
+                    .to_owned(),
+            );
+        }
+        (overhead, changes, std::mem::take(&mut self.notes))
+    }
+
+    /// Returns the overhead from the start of the run to the last look.
+    pub fn overhead(&self, sampled: &[Sampled]) -> Overhead {
         let elapsed = self.last.saturating_sub(self.begun).max(1) as f64;
         let busiest = self.sampling.iter().copied().fold(0.0, f64::max);
         let millionths = |part: f64| (part * 1e6).round() as u64;
@@ -217,7 +231,7 @@ impl Cost {
         let files = reader::cpu_ns().saturating_sub(self.files_ns) as f64;
         let process = own_cpu_ns().saturating_sub(self.process_ns) as f64;
         let busiest_ppm = millionths((busiest + self.reading) / elapsed);
-        let overhead = Overhead {
+        Overhead {
             budget_ppm: self.budget.map(millionths),
             busiest_ppm,
             // A run shorter than a window has no worst one.
@@ -228,16 +242,12 @@ impl Cost {
             files_ppm: millionths(files / elapsed),
             sample_measured_ns: measured.round() as u64,
             sample_assumed_ns: assumed as u64,
-        };
-        let changes: Vec<_> = self.events.iter_mut().map(|of| std::mem::take(&mut of.changes)).collect();
-        if self.inherited && changes.iter().any(|changes| !changes.is_empty()) {
-            self.notes.push(
-                "processes that inherited the event before the period changed kept the old period, so the \
-                 limit of the overhead does not hold for them; in a run of all processes it holds"
-                    .to_owned(),
-            );
         }
-        (overhead, changes, std::mem::take(&mut self.notes))
+    }
+
+    /// Returns the changes of each event's rate since the last call.
+    pub fn take_rate_changes(&mut self) -> Vec<Vec<RateChange>> {
+        self.events.iter_mut().map(|of| std::mem::take(&mut of.changes)).collect()
     }
 }
 

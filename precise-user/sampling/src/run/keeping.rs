@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::allocator;
 use super::naming::RowSink;
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use precise_capture::Output;
@@ -45,13 +46,18 @@ impl Writing {
 
 impl RowSink for Writing {
     fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool {
-        if let Ok(writer) = &mut self.writer
-            && let Err(error) = writer.append_epoch(named, rows)
-        {
+        let Ok(writer) = &mut self.writer else { return false };
+        let groups = writer.row_groups();
+        if let Err(error) = writer.append_epoch(named, rows) {
             self.partial = writer.partial().map(Path::to_owned);
             self.writer = Err(error);
+            return false;
         }
-        self.writer.is_ok()
+        if writer.row_groups() > groups {
+            // Encoding a row group takes memory in proportion to its rows, for a moment.
+            allocator::give_back();
+        }
+        true
     }
 }
 

@@ -85,6 +85,7 @@ pub async fn run(
     let end = run.until_end(plan.epoch, each).await?;
     let command = run.session.stop(end)?;
     run.end_epoch()?;
+    let unwound = run.end_unwinding().map(|report| report.notes).unwrap_or_default();
     let (overhead, changes, of_cost) = run.cost.finish(&run.session.events);
     run.session.end_command();
 
@@ -103,15 +104,21 @@ pub async fn run(
     }
     meta.epochs = named.epochs;
     let of_plan = std::mem::take(&mut meta.notes);
-    meta.notes =
-        session.notes(named.busiest).into_iter().chain(of_cost).chain(named.notes).chain(of_plan).collect();
+    meta.notes = session
+        .notes(named.busiest)
+        .into_iter()
+        .chain(of_cost)
+        .chain(unwound)
+        .chain(named.notes)
+        .chain(of_plan)
+        .collect();
     let stopped = session.stopped().map(str::to_owned);
     let kept = keeping.finish(writer, &meta)?;
     Ok(Finished { meta, kept, command, stopped })
 }
 
 /// Returns the metadata that is known before sampling.
-fn draft(plan: &Plan, machine: Machine, events: Vec<EventInfo>) -> Meta {
+pub(crate) fn draft(plan: &Plan, machine: Machine, events: Vec<EventInfo>) -> Meta {
     let promoted = plan.promoted_lines.map(|_| {
         "data addresses were kept only for cache lines that a load found modified in another core's cache \
          (c2c)"

@@ -8,7 +8,7 @@ use precise_common::{
     ibs::Outcome,
 };
 
-use super::plan::{Plan, PlannedEvent, Streaming, Target};
+use super::plan::{CallGraph, Plan, PlannedEvent, Streaming, Target};
 use crate::error::{ErrorClass, Remedy, SamplingError, SyscallError};
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::descriptors::{self, Limits};
@@ -16,6 +16,7 @@ use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Trigger, Wante
 use crate::kernel::explain;
 use crate::kernel::program::ProgramOptions;
 use crate::kernel::sampler::Sampler;
+use crate::kernel::unwind::UnwindSizes;
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu;
 use crate::pmu::identity;
@@ -168,6 +169,9 @@ pub(crate) fn open(
         cgroup_from_sample,
         time_from_sample: request.wanted.time,
         read_path: plan.read_path,
+        unwind: plan
+            .unwinds()
+            .then(|| UnwindSizes::within(usize::try_from(plan.unwind_bytes).unwrap_or(usize::MAX))),
         other: None,
     };
     let leader = leader.as_ref();
@@ -314,6 +318,9 @@ fn decide(
             cgroup: cgroup_from_sample,
             raw: request.tagged.is_some(),
             callchain: plan.dimensions.contains(&Dimension::Stack),
+            // Older kernels refuse `bpf_get_stack` then, which the program must call there: see
+            // `source::CALLS_FOR_CHAIN`.
+            kernel_chain_only: plan.unwinds() && machine.kernel.is_some_and(|it| it.at_least(6, 3)),
             // CLOCK_MONOTONIC is also the clock of the sideband and of the program's deadline.
             monotonic: true,
             ..Wanted::default()
@@ -474,7 +481,8 @@ fn marks_exact(request: &EventRequest) -> bool {
 
 /// Returns the constants of the program: map key, fields and filter.
 fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &MachineInfo) -> Config {
-    let mut config = Config { address_mask: !(plan.address_granule - 1), ..Config::EMPTY };
+    let mut config =
+        Config { address_mask: !(plan.address_granule - 1), stack_depth: plan.depth.into(), ..Config::EMPTY };
     // Data source and outcome share their place in a cell, so the program must read only fields
     // that the event has.
     let has = |dimension: &&Dimension| match dimension {
@@ -529,6 +537,9 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     }
     if planned.request.stores {
         config.source |= source::STORES;
+    }
+    if plan.call_graph == CallGraph::Auto {
+        config.source |= source::FRAME_POINTERS;
     }
     if encoding(&planned.request).trigger() == Trigger::Timer {
         config.source |= source::PERIOD_FROM_EVENT;

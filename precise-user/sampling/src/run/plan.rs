@@ -45,6 +45,14 @@ pub const RING_PAGES: usize = 128;
 /// The largest number of pages in a ring: one gigabyte per CPU.
 pub const MAX_RING_PAGES: usize = 1 << 18;
 
+/// Default memory of unwind tables, in bytes: enough for the code of a few hundred programs and
+/// libraries.
+pub const UNWIND_BYTES: u64 = 32 << 20;
+/// The largest memory of unwind tables, in bytes.
+pub const MAX_UNWIND_BYTES: u64 = 1 << 30;
+/// The largest number of frames of a chain that are unwound by tables.
+pub const MAX_DEPTH: u32 = precise_common::stack::MAX_FRAMES as u32;
+
 /// Memory of one cell in both halves of the table, in bytes.
 const BYTES_PER_CELL: u64 = 128;
 /// Default memory for call chains, in bytes. Programs with an interpreter have thousands of
@@ -89,6 +97,18 @@ pub enum Target {
     Command(Vec<OsString>),
 }
 
+/// How the user's part of call chains is unwound. The kernel always unwinds its own part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CallGraph {
+    /// By unwind tables, and where code has none, by frame pointers.
+    #[default]
+    Auto,
+    /// By unwind tables only.
+    Tables,
+    /// By frame pointers, in the kernel.
+    FramePointers,
+}
+
 /// All options of a run, validated.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -130,6 +150,12 @@ pub struct Plan {
     pub fewer_cells: Option<String>,
     /// Call chains per CPU in each half of the table, if the run groups by them.
     pub stacks: usize,
+    /// How the user's part of call chains is unwound, if the run groups by them.
+    pub call_graph: CallGraph,
+    /// Memory of the unwind tables in bytes, if there are any.
+    pub unwind_bytes: u64,
+    /// The number of frames of user space that are unwound by tables.
+    pub depth: u32,
     /// Whether a run of all processes keeps the samples of this process and of its helpers.
     pub include_self: bool,
     /// The command line, to be stored in the capture.
@@ -162,6 +188,11 @@ impl Plan {
             _ if self.until.is_empty() => None,
             _ => Some(&self.until),
         }
+    }
+
+    /// Returns whether the program unwinds the user's part of call chains by tables.
+    pub fn unwinds(&self) -> bool {
+        self.call_graph != CallGraph::FramePointers && self.dimensions.contains(&Dimension::Stack)
     }
 
     /// Returns whether the program leaves out the samples of this process and of its helpers. Runs

@@ -5,13 +5,15 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use super::kill_switch::KillSwitch;
 use super::plan::{
-    BUDGET, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH,
-    Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, default_cells, default_epoch, default_stacks,
+    BUDGET, CallGraph, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_DEPTH, MAX_LINES, MAX_RING_PAGES,
+    MAX_STACKS, MAX_UNWIND_BYTES, MIN_EPOCH, Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, UNWIND_BYTES,
+    default_cells, default_epoch, default_stacks,
 };
 use super::plan_error::PlanError;
 use super::{event_filter, opening};
 use crate::kernel::event::Rate;
 use crate::kernel::program::ReadPath;
+use crate::kernel::unwind::UnwindSizes;
 use crate::machine::{MachineInfo, Root};
 use crate::pmu;
 use crate::pmu::{EventRequest, Pmus};
@@ -69,6 +71,9 @@ pub struct PlanBuilder {
     granule: Option<u64>,
     lines: Option<u64>,
     stacks: Option<u64>,
+    call_graph: CallGraph,
+    unwind_bytes: Option<u64>,
+    depth: Option<u32>,
     cells: Option<u64>,
     epoch: Option<Duration>,
     budget: Option<Option<f64>>,
@@ -85,6 +90,8 @@ enum Purpose {
     /// Aggregates them, for a capture.
     #[default]
     Capture,
+    /// Aggregates them, for captures of the last seconds of a run without an end.
+    Live,
     /// Aggregates them, for time series without an end.
     Series,
     /// Writes them one by one.
@@ -194,7 +201,8 @@ impl PlanBuilder {
     }
 
     /// Sets the length of the run. Default: until the command ends, if there is one
-    /// ([`Target::Command`], [`Self::until`]); no end for [`Self::series`]; otherwise ten seconds.
+    /// ([`Target::Command`], [`Self::until`]); no end for [`Self::series`] and [`Self::live`];
+    /// otherwise ten seconds.
     /// A run of processes or threads also ends when they and everything that they started have
     /// ended.
     pub fn duration(mut self, duration: Duration) -> Self {
@@ -244,6 +252,25 @@ impl PlanBuilder {
         self
     }
 
+    /// Sets how the user's part of call chains is unwound. Default: by tables, and where code has
+    /// none, by frame pointers.
+    pub fn call_graph(mut self, how: CallGraph) -> Self {
+        self.call_graph = how;
+        self
+    }
+
+    /// Sets the memory of the unwind tables in bytes. Default: [`UNWIND_BYTES`].
+    pub fn unwind_memory(mut self, bytes: u64) -> Self {
+        self.unwind_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets the number of frames of user space that are unwound by tables. Default: [`MAX_DEPTH`].
+    pub fn stack_depth(mut self, frames: u32) -> Self {
+        self.depth = Some(frames);
+        self
+    }
+
     /// Sets the number of cells per CPU in each half of the table. Default: [`default_cells`].
     pub fn table_cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
@@ -251,7 +278,7 @@ impl PlanBuilder {
     }
 
     /// Sets the interval between two reads of the cell table. Default: [`default_epoch`]; one
-    /// second in a run for time series.
+    /// second in a run for time series, and in a live one.
     pub fn epoch(mut self, epoch: Duration) -> Self {
         self.epoch = Some(epoch);
         self
@@ -269,6 +296,13 @@ impl PlanBuilder {
     /// groups by latency if the events have it.
     pub fn series(mut self) -> Self {
         self.purpose = Purpose::Series;
+        self
+    }
+
+    /// Makes a run whose last seconds are a capture at any time. It has the dimensions of a
+    /// capture, and ends only by [`Self::duration`].
+    pub fn live(mut self) -> Self {
+        self.purpose = Purpose::Live;
         self
     }
 
@@ -332,7 +366,7 @@ impl PlanBuilder {
         let alone = matches!(target, Target::Command(_));
         let until = if alone { Vec::new() } else { self.until.clone() };
         let duration = match (&target, self.purpose) {
-            (Target::Command(_), _) | (_, Purpose::Series) => self.duration,
+            (Target::Command(_), _) | (_, Purpose::Series | Purpose::Live) => self.duration,
             _ if !self.until.is_empty() => self.duration,
             _ => Some(self.duration.unwrap_or(DURATION)),
         };
@@ -364,6 +398,9 @@ impl PlanBuilder {
             table_cells: 0,
             fewer_cells: None,
             stacks: 0,
+            call_graph: self.call_graph,
+            unwind_bytes: UNWIND_BYTES,
+            depth: MAX_DEPTH,
             include_self: self.include_self,
             command_line: self.command_line.clone(),
             read_path: self.read_path,
@@ -374,17 +411,17 @@ impl PlanBuilder {
         };
         match self.purpose {
             Purpose::Stream(streaming) => Ok(Plan { stream: Some(streaming), ..plan }),
-            Purpose::Capture | Purpose::Series => self.with_table(plan, c2c),
+            Purpose::Capture | Purpose::Live | Purpose::Series => self.with_table(plan, c2c),
         }
     }
 
     /// Adds the options of a run that aggregates its samples.
     fn with_table(&self, plan: Plan, c2c: bool) -> Result<Plan, PlanError> {
-        let c2c = c2c && self.purpose == Purpose::Capture;
+        let c2c = c2c && matches!(self.purpose, Purpose::Capture | Purpose::Live);
         let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
         let dimensions = self.grouped_by(&requests, c2c)?;
         let address_granule = self.granule.unwrap_or(match self.purpose {
-            Purpose::Capture if !c2c => GRANULE,
+            Purpose::Capture | Purpose::Live if !c2c => GRANULE,
             _ => 1,
         });
         if !address_granule.is_power_of_two() {
@@ -402,6 +439,14 @@ impl PlanBuilder {
             None => default_stacks(plan.cpus.len() + plan.later.len()),
             Some(stacks) => within(stacks, MAX_STACKS).ok_or(PlanError::Stacks(stacks))?,
         };
+        let unwind_bytes = self.unwind_bytes.unwrap_or(UNWIND_BYTES);
+        if !(UnwindSizes::LEAST as u64..=MAX_UNWIND_BYTES).contains(&unwind_bytes) {
+            return Err(PlanError::UnwindMemory(unwind_bytes));
+        }
+        let depth = self.depth.unwrap_or(MAX_DEPTH);
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            return Err(PlanError::Depth(depth));
+        }
         let (cpus, events) = (plan.cpus.len() + plan.later.len(), plan.events.len());
         let cells = self.cells.unwrap_or_else(|| default_cells(cpus, events));
         let fewer_cells = (self.cells.is_none() && cells < TABLE_CELLS).then(|| {
@@ -415,7 +460,7 @@ impl PlanBuilder {
         });
         let table_cells = within(cells, MAX_CELLS).ok_or(PlanError::Cells(cells))?;
         let epoch = self.epoch.unwrap_or_else(|| match self.purpose {
-            Purpose::Series => EPOCH,
+            Purpose::Series | Purpose::Live => EPOCH,
             Purpose::Capture | Purpose::Stream(_) => default_epoch(plan.duration),
         });
         if epoch < MIN_EPOCH {
@@ -438,6 +483,8 @@ impl PlanBuilder {
             dimensions,
             address_granule,
             stacks,
+            unwind_bytes,
+            depth,
             table_cells,
             fewer_cells,
             epoch,
@@ -453,6 +500,7 @@ impl PlanBuilder {
             (self.granule.is_some(), "granule of addresses"),
             (self.lines.is_some(), "cache lines of c2c"),
             (self.stacks.is_some() || self.cells.is_some(), "size of the table"),
+            (self.unwind_bytes.is_some() || self.depth.is_some(), "unwinding of call chains"),
             (self.epoch.is_some(), "epochs"),
             (self.budget.is_some(), "budget"),
         ] {

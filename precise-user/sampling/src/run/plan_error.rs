@@ -7,7 +7,7 @@ use crate::pmu::{EncodeError, Unsupported};
 use crate::run::event_filter::{CgroupError, FilterError};
 use precise_model::Dimension;
 
-use super::plan::{MAX_CELLS, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH};
+use super::plan::{MAX_CELLS, MAX_DEPTH, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH};
 
 /// An error in a plan. Its messages name values, not flags, because the flags belong to the caller.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,12 @@ pub enum PlanError {
     /// The filter does not fit the events, this machine, or the eBPF program.
     #[error(transparent)]
     Filter(#[from] FilterError),
+    /// The memory of the unwind tables, in bytes, is not possible.
+    #[error("unwind tables of {0} bytes: they take from 1 MiB to 1 GiB")]
+    UnwindMemory(u64),
+    /// The number of frames is not possible.
+    #[error("call chains of {0} frames: they have from 1 to {MAX_DEPTH}")]
+    Depth(u32),
     /// The run groups by both call chains and data addresses.
     #[error("a capture can hold call chains or data addresses, but not both")]
     ChainsWithAddresses,

@@ -20,10 +20,11 @@ use crate::machine::Root;
 use crate::run::cost::Cost;
 use crate::run::naming_thread::Around;
 use crate::run::opening::Sampled;
-use crate::run::plan::{Plan, PlannedEvent};
+use crate::run::plan::{CallGraph, Plan, PlannedEvent};
 use crate::run::session::{End, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
+use crate::unwind::{Fallback, UnwindReport, Unwinder};
 use precise_model::{Dimension, Epoch, EventInfo, Machine};
 
 /// Interval between reads of sideband and rings within an epoch, so that a burst of process starts
@@ -53,6 +54,8 @@ pub(crate) struct Running<S> {
     /// When sampling began, in nanoseconds since the Unix epoch.
     pub start_unix_ns: u64,
     naming: Naming<S>,
+    /// Publishes unwind tables; `None` if the run does not unwind by tables.
+    unwinder: Option<Unwinder>,
     begun: Instant,
     start_clock: u64,
     epoch_begin: u64,
@@ -77,7 +80,11 @@ impl Opened {
 
     /// Returns the memory of the tables in the kernel, in bytes; constant during the run.
     pub fn table_bytes(&self) -> usize {
-        self.session.events.iter().map(|event| event.sampler.program().table.memory()).sum()
+        let programs = || self.session.events.iter().map(|event| event.sampler.program());
+        let tables = programs().map(|program| program.table.memory()).sum::<usize>();
+        // All programs share them.
+        let unwind = programs().find_map(|program| program.unwind.as_ref());
+        tables + unwind.map_or(0, |memory| memory.sizes().bytes())
     }
 
     /// Returns the memory of the rings, in bytes; constant during the run.
@@ -105,6 +112,7 @@ impl Opened {
     /// Starts sampling. A command waits until it is released.
     pub fn start<S: RowSink>(self, plan: &Plan, sink: S) -> Result<Running<S>, SamplingError> {
         let Self { mut session, whereabouts: Whereabouts { symbolizer, cgroups, processes } } = self;
+        let files = symbolizer.code_files();
         let options = AssemblerOptions {
             dimensions: plan.dimensions.clone(),
             address_granule: plan.address_granule,
@@ -118,12 +126,23 @@ impl Opened {
         let mut assembler = Assembler::new(options, symbolizer, cgroups, Owners::new(Root::default()));
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
+        let around = Around::of(plan);
+        let sampled = around.sampled.clone();
         let allowance = plan.budget.map(|budget| Allowance::new(budget, plan.cpus.len()));
-        let mut naming =
-            Naming::start(assembler, processes, sink, events, allowance, Around::of(plan), || {
+        let mut naming = Naming::start(assembler, processes, sink, events, allowance, around, || {
+            early.append(&mut session.sideband());
+            !session.must_end()
+        })?;
+        let memory = session.events.iter().find_map(|event| event.sampler.program().unwind.clone());
+        let fallback = Fallback { frame_pointers: plan.call_graph == CallGraph::Auto };
+        let mut unwinder = None;
+        if let (Some(memory), Some(files)) = (memory, files) {
+            let started = Unwinder::start(memory, files, fallback, sampled, || {
                 early.append(&mut session.sideband());
                 !session.must_end()
             })?;
+            unwinder.insert(started).follow(&early);
+        }
         naming.sideband(early);
         let start_unix_ns = unix_ns();
         naming.begun(start_unix_ns);
@@ -139,6 +158,7 @@ impl Opened {
             epochs: 0,
             start_unix_ns,
             naming,
+            unwinder,
             begun: Instant::now(),
             start_clock: now,
             epoch_begin: now,
@@ -198,6 +218,10 @@ impl<S: RowSink> Running<S> {
                     each(self)?;
                 }
                 () = sleep_until(next_look) => {
+                    if self.unwinder.is_some() {
+                        // The sooner a new program is known, the more of its chains are whole.
+                        self.take_sideband();
+                    }
                     if self.read_early()? > MOST_EARLY {
                         self.end_epoch()?;
                         each(self)?;
@@ -206,7 +230,7 @@ impl<S: RowSink> Running<S> {
                     next_look = Instant::now() + filling::pause(self.elapsed(), begun);
                 }
                 _ = housekeeping.tick() => {
-                    self.naming.sideband(self.session.sideband());
+                    self.take_sideband();
                     if self.naming.is_finished() {
                         return Ok(End::Enough);
                     }
@@ -217,6 +241,20 @@ impl<S: RowSink> Running<S> {
                 }
             }
         }
+    }
+
+    /// Hands the records of the sideband to those that follow processes.
+    fn take_sideband(&mut self) {
+        let entries = self.session.sideband();
+        if let Some(unwinder) = &mut self.unwinder {
+            unwinder.follow(&entries);
+        }
+        self.naming.sideband(entries);
+    }
+
+    /// Ends the publishing of unwind tables. Returns what it did; `None` if there was none.
+    pub fn end_unwinding(&mut self) -> Option<UnwindReport> {
+        self.unwinder.take().map(Unwinder::finish)
     }
 
     /// Reads the tables that are about to be full. Their cells belong to the epoch that has not
@@ -249,7 +287,7 @@ impl<S: RowSink> Running<S> {
             filling.was_read();
             taken.push(all);
         }
-        self.naming.sideband(self.session.sideband());
+        self.take_sideband();
         let window: Range<u64> = self.epoch_begin..now;
         let epoch = Epoch {
             start_ns: self.epoch_begin.saturating_sub(self.start_clock),

@@ -367,6 +367,22 @@ impl Session {
             .collect()
     }
 
+    /// Returns each event with its ledger up to now, for a run that goes on. `changes` holds those
+    /// changes of each event's rate that still matter.
+    pub fn so_far(
+        &mut self,
+        plan: &Plan,
+        changes: &[Vec<RateChange>],
+    ) -> Result<Vec<EventInfo>, SamplingError> {
+        let now = Sysctls::read(&Root::default(), &mut Vec::new());
+        let idle_ns = self.idle().zip(self.idle_before).map(|(now, before)| now.saturating_sub(before));
+        let Self { events, machine, .. } = self;
+        let with = |(event, changes): (&mut Sampled, &Vec<RateChange>)| {
+            event.finish(plan, machine, &now, changes.clone(), idle_ns)
+        };
+        events.iter_mut().zip(changes).map(with).collect()
+    }
+
     /// Returns why the kill switch ended the run, in words; `None` if it did not.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()

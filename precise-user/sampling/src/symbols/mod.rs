@@ -19,6 +19,7 @@
 
 pub mod cgroup;
 mod charge;
+pub mod code_file;
 pub mod container;
 mod files;
 mod jit;
@@ -30,7 +31,7 @@ pub mod mapping;
 mod notes;
 mod opening;
 pub mod process;
-mod procfs;
+pub(crate) mod procfs;
 mod query;
 mod recent;
 mod resolve;
@@ -38,13 +39,13 @@ mod shared_maps;
 mod vaddr;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use kernel::addresses_visible;
 pub use process::Processes;
 pub(crate) use procfs::pids;
 pub use query::{CodeQuery, DataQuery};
-pub use worker::{Symbolizer, Wait};
+pub use worker::{CodeFiles, Symbolizer, Wait};
 
 #[cfg(test)]
 #[path = "../../../capture/src/allocated.rs"]
@@ -56,6 +57,26 @@ mod live_tests;
 pub(crate) mod made_tests;
 #[cfg(test)]
 mod sideband_tests;
+
+/// Reads a list of kernel symbols, of the format of `/proc/kallsyms`, and looks addresses up in it.
+/// Returns how many have a name. For fuzzing: a recording may bring such a list along.
+///
+/// # Errors
+///
+/// Returns the error of opening or reading the file.
+pub fn names_in_kallsyms(list: &Path, addresses: &[u64]) -> std::io::Result<usize> {
+    let mut known = 0;
+    for running in [true, false] {
+        let mut list = kallsyms::Kallsyms::open(list, running)?;
+        for address in addresses {
+            for kind in [kallsyms::SymbolKind::Code, kallsyms::SymbolKind::Data] {
+                known += usize::from(list.find(*address, kind)?.is_some());
+            }
+            list.size_at(*address)?;
+        }
+    }
+    Ok(known)
+}
 
 /// Where to find the files of a recording: by build id below [`SymbolOptions::debug_dirs`], and by
 /// path.

@@ -15,6 +15,7 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::SymbolOptions;
+use super::code_file::Contents;
 use super::files::Files;
 use super::jit::PerfMaps;
 use super::kernel::{KERNEL, KernelSymbols};
@@ -39,10 +40,12 @@ const MAX_GRANULE: u64 = 128;
 
 /// Resolves batches of queries.
 pub struct Resolver {
-    reader: Reader,
+    pub(super) reader: Reader,
     /// Reads the debug information of the kernel, which root installed.
     symbolizer: Symbolizer,
-    files: Files,
+    pub(super) files: Files,
+    /// The files of contents that were asked for lately.
+    pub(super) contents: Contents,
     /// Perf maps; `None` for a recording, because the processes with its process ids on this
     /// machine are different ones.
     perf_maps: Option<PerfMaps>,
@@ -86,6 +89,7 @@ impl Resolver {
             reader,
             symbolizer,
             files,
+            contents: Contents::default(),
             perf_maps: live.then(|| PerfMaps::new(proc)),
             kernel: KernelSymbols::new(options.root.clone(), kallsyms, live),
             vmlinux: vmlinux(&options.root).filter(|_| live),
@@ -115,8 +119,8 @@ impl Resolver {
 
     /// Returns the problems since the last call, one sentence each.
     pub fn take_notes(&mut self) -> Vec<String> {
-        for trouble in self.files.take_troubles() {
-            self.notes.add(trouble);
+        for note in self.reader.take_notes().into_iter().chain(self.files.take_troubles()) {
+            self.notes.add(note);
         }
         self.notes.take()
     }
@@ -209,7 +213,7 @@ impl Resolver {
         }
     }
 
-    fn vdso(&mut self) -> Option<(FileId, u64)> {
+    pub(super) fn vdso(&mut self) -> Option<(FileId, u64)> {
         let Self { vdso, files, reader, live, .. } = self;
         *vdso.get_or_init(|| {
             let (file, length) = own_vdso().filter(|_| *live)?;
@@ -444,7 +448,7 @@ impl Resolver {
     }
 
     /// Makes the reader forget closed files.
-    fn forget_closed(&mut self) {
+    pub(super) fn forget_closed(&mut self) {
         self.reader.forget(self.files.take_closed());
     }
 

@@ -11,10 +11,12 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 
 use super::SymbolOptions;
+use super::code_file::{CodeFile, ContentId};
 use super::mapping::Mapped;
 use super::query::{CodeQuery, DataQuery};
 use super::resolve::Resolver;
 use crate::reader::Reader;
+use crate::reader::unwind::UnwindInfo;
 use crate::rights;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
@@ -27,6 +29,33 @@ enum Request {
     Open(Vec<Mapped>, Sender<()>),
     Code(Vec<CodeQuery>, Sender<Reply<CodeLocation>>),
     Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
+    CodeFiles(Vec<Mapped>, Sender<Vec<Result<CodeFile, Reason>>>),
+    Unwind(ContentId, Sender<(String, Result<UnwindInfo, String>)>),
+    /// The symbolizer is dropped, though others may still have a way to ask.
+    End,
+}
+
+/// A way to ask for the files of code, for another thread. It outlives the symbolizer, and then has
+/// no answers.
+#[derive(Clone, Debug)]
+pub struct CodeFiles(SyncSender<Request>);
+
+impl CodeFiles {
+    /// Returns the files of mappings, in their order. Waits for the answer; `None`: there is nobody
+    /// to answer any more.
+    pub fn find(&self, mapped: Vec<Mapped>) -> Option<Vec<Result<CodeFile, Reason>>> {
+        let (reply, answer) = channel();
+        self.0.send(Request::CodeFiles(mapped, reply)).ok()?;
+        answer.recv().ok()
+    }
+
+    /// Returns the path of a file and its unwind information, as
+    /// [`super::resolve::Resolver::unwind_info`] does; `None`: as in [`Self::find`].
+    pub fn unwind(&self, content: ContentId) -> Option<(String, Result<UnwindInfo, String>)> {
+        let (reply, answer) = channel();
+        self.0.send(Request::Unwind(content, reply)).ok()?;
+        answer.recv().ok()
+    }
 }
 
 struct Reply<T> {
@@ -38,6 +67,10 @@ struct Reply<T> {
 /// Maximum number of notes that wait for [`Symbolizer::take_notes`]: every program that is started
 /// can be the reason for one.
 const MAX_KEPT: usize = 256;
+
+/// Maximum number of queries that are sent at once: what others ask the thread meanwhile, such as
+/// for unwind tables of a new program, is answered before the next ones.
+const BATCH: usize = 512;
 
 /// Whether to wait until files are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +115,11 @@ impl Symbolizer {
         })
     }
 
+    /// Returns a way to ask for the files of code.
+    pub fn code_files(&self) -> Option<CodeFiles> {
+        self.requests.clone().map(CodeFiles)
+    }
+
     /// Opens files while the processes that map them exist. Files that do not fit in the queue are
     /// dropped, and counted in [`Self::not_opened`].
     pub fn open_early(&self, files: Vec<Mapped>, wait: Wait) {
@@ -111,10 +149,16 @@ impl Symbolizer {
     }
 
     /// Returns the code locations of `queries`, in their order. Waits for the answers.
-    pub fn resolve_code(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
-        if queries.is_empty() {
-            return Vec::new();
+    pub fn resolve_code(&mut self, names: &mut Names, mut queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
+        let mut locations = Vec::with_capacity(queries.len());
+        while !queries.is_empty() {
+            let rest = queries.split_off(queries.len().min(BATCH));
+            locations.extend(self.resolve_batch(names, std::mem::replace(&mut queries, rest)));
         }
+        locations
+    }
+
+    fn resolve_batch(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
         let asked: Vec<_> = queries.iter().map(|q| (q.kernel, q.address)).collect();
         match self.ask(|reply| Request::Code(queries, reply)) {
             Some(reply) => {
@@ -178,7 +222,8 @@ impl Symbolizer {
 
 impl Drop for Symbolizer {
     fn drop(&mut self) {
-        drop(self.requests.take());
+        // An error says that the thread has died.
+        let _dead = self.requests.take().map(|requests| requests.send(Request::End));
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was already reported as missing names.
             let _ = thread.join();
@@ -198,6 +243,13 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
                 let locations = resolver.code(&mut names, &queries);
                 let _ = reply.send(Reply { names, locations, notes: resolver.take_notes() });
             }
+            Request::CodeFiles(mapped, reply) => {
+                let _ = reply.send(mapped.iter().map(|mapped| resolver.code_file(mapped)).collect());
+            }
+            Request::Unwind(content, reply) => {
+                let _ = reply.send(resolver.unwind_info(content));
+            }
+            Request::End => break,
             Request::Data(queries, reply) => {
                 let locations = resolver.data(&mut names, &queries);
                 let _ = reply.send(Reply { names, locations, notes: resolver.take_notes() });

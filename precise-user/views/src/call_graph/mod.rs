@@ -45,7 +45,7 @@ use super::{ViewError, needs, trust};
 use precise_model::digits::counted;
 use precise_model::keys::Sort;
 use precise_model::values::Value;
-use precise_model::{Capture, Dimension, EventInfo};
+use precise_model::{Capture, ChainEnd, Dimension, EventInfo, Name};
 
 /// Options for `precise report -g`.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +97,9 @@ pub struct Calls {
     pub left_out: usize,
     /// Functions with their callers and callees.
     pub around: Vec<Around>,
+    /// How chains end, those with most samples first; empty if that is not known. The samples of
+    /// all of them are those that have a chain.
+    pub ends: Vec<Ends>,
     /// Numbers of samples without a call chain, by reason.
     pub without: Vec<(Value, u64)>,
     /// Caveats about these numbers, one sentence each.
@@ -154,6 +157,21 @@ pub struct Neighbour {
     pub share: Share,
 }
 
+/// The chains that end for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Ends {
+    /// Why the outermost function has no caller.
+    pub end: ChainEnd,
+    /// Whether such a chain is whole: no caller is missing.
+    pub whole: bool,
+    /// File of the outermost function, if a caller is missing.
+    pub module: Option<Value>,
+    /// Number of samples.
+    pub samples: u64,
+    /// Fraction of the samples whose chains have a known end.
+    pub share: Share,
+}
+
 /// Returns the call graph of a capture.
 ///
 /// # Errors
@@ -195,6 +213,7 @@ struct Sums {
     /// callee.
     calls: FxHashMap<(Option<ChainFunction>, Option<ChainFunction>), Samples>,
     without: FxHashMap<precise_model::Reason, u64>,
+    ends: FxHashMap<(ChainEnd, Option<Name>), Samples>,
     elsewhere: u64,
     cut: u64,
 }
@@ -211,8 +230,13 @@ impl Sums {
             if let Some(reason) = chain.missing {
                 *sums.without.entry(reason).or_default() += count;
             }
+            if let Some(end) = chain.end {
+                let module = chain.functions.last().filter(|_| !end.is_whole()).map(|last| last.module);
+                sums.ends.entry((end, module)).or_default().add(weighing.samples(row));
+            }
             sums.elsewhere += if chain.elsewhere { count } else { 0 };
-            sums.cut += if chain.cut { count } else { 0 };
+            // An end says why.
+            sums.cut += if chain.cut && chain.end.is_none() { count } else { 0 };
             functions.clear();
             calls.clear();
             let mut callee = None;
@@ -235,6 +259,23 @@ impl Sums {
             }
         }
         sums
+    }
+
+    /// Returns how chains end.
+    fn ends(&self, capture: &Capture) -> Vec<Ends> {
+        let mut all = Samples::default();
+        self.ends.values().for_each(|samples| all.add(*samples));
+        let of = |(&(end, module), samples): (&(ChainEnd, Option<Name>), &Samples)| Ends {
+            end,
+            whole: end.is_whole(),
+            module: module.map(|module| chains::value(capture, module)),
+            samples: samples.count,
+            share: samples.share_of(all),
+        };
+        let mut ends: Vec<_> = self.ends.iter().map(of).collect();
+        ends.sort_by_cached_key(|ends| (ends.end, ends.module.as_ref().map(Value::text)));
+        ends.sort_by_key(|ends| std::cmp::Reverse(ends.samples));
+        ends
     }
 }
 
@@ -301,8 +342,9 @@ fn calls(
     let mut without: Vec<_> = sums.without.iter().map(|(reason, n)| (Value::Unknown(*reason), *n)).collect();
     without.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
     let notes = notes(&sums, &without, options, wanted.is_empty());
+    let ends = sums.ends(capture);
     let functions = all.iter().take(kept).map(|(_, cost)| cost.clone()).collect();
-    Calls { event, samples, too_few, functions, left_out, around, without, notes }
+    Calls { event, samples, too_few, functions, left_out, around, ends, without, notes }
 }
 
 /// Returns the functions whose callers and callees are shown.

@@ -9,6 +9,7 @@ use crate::render::table::{Column, Table};
 use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::{counted, thousands};
 use precise_model::text::{Cut, sanitize};
+use precise_model::values::Value;
 
 /// Formats the functions by inclusive cost, then the callers and callees of some of them.
 pub fn call_graph_text(graph: &CallGraph, options: &TextOptions) -> String {
@@ -23,6 +24,7 @@ pub fn call_graph_text(graph: &CallGraph, options: &TextOptions) -> String {
             Some(needed) => out += &too_few(calls.samples, needed, options),
             None => out += &tables(calls, options),
         }
+        out += &ends(calls, options);
         if !calls.notes.is_empty() {
             out.push('\n');
         }
@@ -76,8 +78,46 @@ fn tables(calls: &Calls, options: &TextOptions) -> String {
     out
 }
 
+/// Maximum number of ends that the text lists. The JSON document has all of them.
+const ENDS: usize = 5;
+
+/// Formats how many chains are whole, and where the others end.
+fn ends(calls: &Calls, options: &TextOptions) -> String {
+    let all: u64 = calls.ends.iter().map(|ends| ends.samples).sum();
+    if all == 0 {
+        return String::new();
+    }
+    let early: Vec<_> = calls.ends.iter().filter(|ends| !ends.whole).collect();
+    if early.is_empty() {
+        return format!("\nAll call chains are whole: {}.\n", counted(all, "sample"));
+    }
+    let ended: u64 = early.iter().map(|ends| ends.samples).sum();
+    let whole = 100.0 * (all - ended) as f64 / all as f64;
+    let mut table = Table::new(vec![
+        Column::number("Share"),
+        Column::number("Samples"),
+        Column::text("Chain ends because", Cut::End),
+        Column::text("In", Cut::Start),
+    ]);
+    for ends in early.iter().take(ENDS) {
+        let module = ends.module.as_ref().map(file_name).unwrap_or_default();
+        table.row(vec![share(&ends.share), thousands(ends.samples), ends.end.words().to_owned(), module]);
+    }
+    let mut out =
+        format!("\n{whole:.1}% of the call chains are whole. The others lack their outermost callers:\n");
+    out += &table.render(options.table_width(), options.style);
+    if early.len() > ENDS {
+        out += &format!("({} more)\n", thousands((early.len() - ENDS) as u64));
+    }
+    out
+}
+
 fn module(cost: &FunctionCost) -> String {
-    cost.module.text().rsplit('/').next().unwrap_or_default().to_owned()
+    file_name(&cost.module)
+}
+
+fn file_name(path: &Value) -> String {
+    path.text().rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 fn neighbours(around: &Around, options: &TextOptions) -> String {

@@ -87,8 +87,9 @@ pub struct Flame {
     pub has_chains: bool,
     /// Sum of all weights.
     pub total: u64,
-    /// Weights of the chains that end too early: at an address in no file, where the kernel lost
-    /// its way because code has no frame pointers; at the length limit; or before they began.
+    /// Weights of the chains that end too early: for a reason other than the outermost function; at
+    /// an address in no file, where the kernel lost its way because code has no frame pointers; or
+    /// before they began.
     pub broken: u64,
     /// Number of samples.
     pub samples: u64,
@@ -148,15 +149,22 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
         total = total.saturating_add(weight);
         let chain = chains::frames(capture, row);
         let lost = |last: &ChainFunction| !last.kernel && last.module == Name::Unknown(Reason::Unmapped);
-        if has_chains && (chain.missing.is_some() || chain.cut || chain.functions.last().is_some_and(lost)) {
+        let ends_early = chain.end.filter(|end| !end.is_whole());
+        let is_broken = chain.missing.is_some()
+            || chain.cut
+            || ends_early.is_some()
+            || chain.functions.last().is_some_and(lost);
+        if has_chains && is_broken {
             broken = broken.saturating_add(weight);
         }
         let mut frames = vec![process(capture, row.process)];
         if let Some(reason) = chain.missing.filter(|_| has_chains) {
             frames.push(format!("[no call chain: {}]", reason.words()));
         }
-        if chain.cut {
-            frames.push("[chain cut off]".to_owned());
+        match ends_early {
+            Some(end) => frames.push(format!("[chain ends: {}]", end.words())),
+            None if chain.cut => frames.push("[chain cut off]".to_owned()),
+            None => {}
         }
         frames.extend(chain.functions.iter().rev().map(|function| label(capture, *function)));
         let sum = folded.entry(frames).or_default();

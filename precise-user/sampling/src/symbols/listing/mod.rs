@@ -13,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use precise_code::types::{TypedCode, Untyped};
 use precise_code::{FunctionId, Instruction, SourceLine, disassemble};
 pub use source::{MAX_SOURCES, Outside, SourceFiles};
 
@@ -67,6 +68,37 @@ impl Listings {
             let code = kernel::read(&self.root, &mut self.kernel, function)?;
             return Ok(disassemble(&code, function.start));
         }
+        let id = self.add(function)?;
+        let reader = self.reader.as_mut().ok_or(Reason::Failed)?;
+        disassembled(reader, &mut self.open, id, function)
+    }
+
+    /// Returns the types of a function's accesses to memory. `wanted` are the instructions, by
+    /// their distance from the start of the function, in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the code cannot be read.
+    pub fn types(&mut self, function: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
+        if function.kernel {
+            return Ok(TypedCode::without(wanted, Untyped::NoDebugInfo));
+        }
+        let id = self.add(function)?;
+        let reader = self.reader.as_mut().ok_or(Reason::Failed)?;
+        let (vaddr, code) = code(reader, &mut self.open, id, function)?;
+        let open = self.open.get(id).ok_or(Reason::FileMissing)?;
+        let separate = open.debug.as_ref().map(|separate| (separate.id, &separate.file));
+        match reader.types(separate.unwrap_or((id, &open.file)), vaddr, &code, wanted) {
+            Ok(types) => Ok(types),
+            Err(why) => {
+                self.troubles.add(format!("cannot use the types of {}: {why}", function.module));
+                Err(Reason::Failed)
+            }
+        }
+    }
+
+    /// Opens the file of a function, and starts the reader if there is none.
+    fn add(&mut self, function: &FunctionId) -> Result<FileId, Reason> {
         let file = self.open(function)?;
         let reader = match &mut self.reader {
             Some(reader) => reader,
@@ -80,7 +112,7 @@ impl Listings {
         };
         let id = self.open.add(reader, file, &function.module)?;
         reader.forget(self.open.take_closed());
-        disassembled(reader, &mut self.open, id, function)
+        Ok(id)
     }
 
     /// Returns why files could not be read since the last call, one sentence each.
@@ -108,6 +140,23 @@ fn disassembled(
     id: FileId,
     function: &FunctionId,
 ) -> Result<Vec<Instruction>, Reason> {
+    let (vaddr, code) = code(reader, files, id, function)?;
+    let mut instructions = disassemble(&code, vaddr);
+    let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.address).collect();
+    for (instruction, found) in instructions.iter_mut().zip(files.symbols(reader, id, &addresses)) {
+        instruction.frames = found.map(|symbol| frames(&symbol)).unwrap_or_default();
+    }
+    Ok(instructions)
+}
+
+/// Reads the code of a function of an open file. Returns the virtual address at which it begins,
+/// and its bytes.
+fn code(
+    reader: &mut Reader,
+    files: &mut Files,
+    id: FileId,
+    function: &FunctionId,
+) -> Result<(u64, Vec<u8>), Reason> {
     let open = files.get(id).ok_or(Reason::FileMissing)?;
     let elf = open.elf.as_ref().ok_or(Reason::FileMissing)?;
     if !function.build_id.is_empty() && open.build_id.is_none_or(|id| id.hex() != function.build_id) {
@@ -119,12 +168,7 @@ fn disassembled(
     let mut code = vec![0; usize::try_from(size).unwrap_or(0)];
     let open = files.get(id).ok_or(Reason::FileMissing)?;
     open.file.read_exact_at(&mut code, function.start).map_err(|_| Reason::FileChanged)?;
-    let mut instructions = disassemble(&code, vaddr);
-    let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.address).collect();
-    for (instruction, found) in instructions.iter_mut().zip(files.symbols(reader, id, &addresses)) {
-        instruction.frames = found.map(|symbol| frames(&symbol)).unwrap_or_default();
-    }
-    Ok(instructions)
+    Ok((vaddr, code))
 }
 
 /// Returns the source lines of an address, from the innermost to the outermost function.

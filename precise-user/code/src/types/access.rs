@@ -1,0 +1,251 @@
+//! The memory operands of an instruction, and the objects that they refer to.
+
+use iced_x86::{InstructionInfo, Mnemonic, OpAccess, OpKind, Register, UsedMemory};
+
+use super::arithmetic::{array_at, plus, sum, times};
+use super::known::{Known, RSP};
+use super::value::{Pointer, Source, State, UNKNOWN, Value, pointer_at};
+use super::{Access, Origin, Place, RegisterNumber, Shape, TypeId, Types, Untyped};
+
+/// Maximum number of arrays of arrays.
+const MAX_ARRAYS: usize = 16;
+
+/// Returns the number of a general-purpose register; `None` for other registers.
+pub(super) fn number(register: Register) -> Option<RegisterNumber> {
+    let full = register.full_register();
+    full.is_gpr64().then(|| u8::try_from(full.number()).ok()).flatten()
+}
+
+pub(super) fn reads(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+pub(super) fn writes(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+/// What a memory operand refers to.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    /// The value of its address.
+    pub address: Value,
+    /// The address without its index, and the index, if there is one.
+    indexed: Option<(Value, u32)>,
+    segment: bool,
+    absolute: bool,
+}
+
+/// Returns the value of the address of a memory operand.
+pub(super) fn target(memory: &UsedMemory, state: &State, types: &mut dyn Types) -> Target {
+    let value = |register: Register| number(register).map(|number| state.get(number));
+    let (base, index) = (value(memory.base()), value(memory.index()));
+    let constant = memory.displacement().cast_signed();
+    let segment = matches!(memory.segment(), Register::FS | Register::GS);
+    let absolute = base.is_none();
+    let base = match base {
+        Some(base) => plus_displacement(base, constant),
+        None => global(memory.displacement(), types).unwrap_or(UNKNOWN),
+    };
+    let Some(index) = index else { return Target { address: base, indexed: None, segment, absolute } };
+    let scaled = times(index, memory.scale());
+    // Which of the two is the pointer does not matter to the machine.
+    let (base, scaled) = match (base, scaled) {
+        (Value::Number(_), Value::Pointer(_)) => {
+            (plus_displacement(scaled, constant), value(memory.base()).unwrap_or(UNKNOWN))
+        }
+        _ => (base, scaled),
+    };
+    let indexed = if let Value::Number(multiple) = scaled { Some((base, multiple)) } else { None };
+    Target { address: sum(base, scaled, types), indexed, segment, absolute }
+}
+
+/// Returns a value plus the displacement of an operand, which does not move over elements.
+fn plus_displacement(value: Value, constant: i64) -> Value {
+    match value {
+        Value::Pointer(pointer) => {
+            Value::Pointer(Pointer { offset: pointer.offset.wrapping_add(constant), ..pointer })
+        }
+        Value::Stack(at) => Value::Stack(at.wrapping_add(constant)),
+        _ => value,
+    }
+}
+
+/// Returns the pointer to a global variable.
+pub(super) fn global(address: u64, types: &mut dyn Types) -> Option<Value> {
+    let global = types.global(address)?;
+    let offset = i64::try_from(address.checked_sub(global.address)?).ok()?;
+    Some(Value::Pointer(Pointer { offset, ..Pointer::to(global.ty, Source::Global(global)) }))
+}
+
+/// Returns the accesses of an instruction to memory.
+pub(super) fn accesses(
+    instruction: &iced_x86::Instruction,
+    info: &InstructionInfo,
+    at: usize,
+    state: &State,
+    known: &Known<'_>,
+    types: &mut dyn Types,
+) -> Vec<Access> {
+    if instruction.mnemonic() == Mnemonic::Lea || instruction.mnemonic() == Mnemonic::Nop {
+        return Vec::new();
+    }
+    let explicit = |memory: &&UsedMemory| {
+        let implicit = memory.base() == Register::RSP && instruction.is_stack_instruction();
+        !(implicit && instruction.memory_base() != Register::RSP)
+    };
+    let used: Vec<&UsedMemory> =
+        info.used_memory().iter().filter(|m| reads(m.access()) || writes(m.access())).collect();
+    // An operand that the instruction names says more than the stack that it implies.
+    let named: Vec<&UsedMemory> = used.iter().copied().filter(explicit).collect();
+    let chosen = if named.is_empty() { used } else { named };
+    chosen
+        .into_iter()
+        .map(|memory| {
+            let place = if instruction.is_stack_instruction() && !explicit(&memory) {
+                Err(Untyped::Stack)
+            } else {
+                place(&target(memory, state, types), at, state, known, types)
+            };
+            let vector = (0..instruction.op_count()).any(|i| {
+                instruction.op_kind(i) == OpKind::Register && instruction.op_register(i).is_vector_register()
+            });
+            let place = place.map_err(|why| match why {
+                Untyped::NoRegister if vector => Untyped::Vector,
+                why => why,
+            });
+            let width = u32::try_from(memory.memory_size().size()).unwrap_or(0);
+            Access { width, reads: reads(memory.access()), writes: writes(memory.access()), place }
+        })
+        .collect()
+}
+
+/// Returns the object that a memory operand refers to.
+fn place(
+    target: &Target,
+    at: usize,
+    state: &State,
+    known: &Known<'_>,
+    types: &mut dyn Types,
+) -> Result<Place, Untyped> {
+    if target.segment {
+        return Err(Untyped::Segment);
+    }
+    let (base, index) = target.indexed.map_or((target.address, None), |(base, index)| (base, Some(index)));
+    match base {
+        Value::Pointer(pointer) => {
+            let origin = match pointer.source {
+                Source::Variable => Origin::Variable,
+                Source::Flow => Origin::Flow,
+                Source::Global(_) => Origin::Global,
+            };
+            object(pointer, index, origin, types)
+        }
+        Value::Stack(address) => {
+            let variable = known.on_stack(at, state, address, types).ok_or(Untyped::Stack)?;
+            object(variable, index, Origin::Stack, types)
+        }
+        Value::Number(_) if target.absolute => Err(Untyped::NoGlobal),
+        Value::Number(_) if known.is_empty() => Err(Untyped::NoVariables),
+        Value::Number(_) => Err(Untyped::NoRegister),
+        Value::Conflict => Err(Untyped::Conflict),
+        Value::Astray => Err(Untyped::Index),
+    }
+}
+
+/// Returns the object at a pointer to which an index was added that is a multiple of `index`.
+fn object(
+    pointer: Pointer,
+    index: Option<u32>,
+    origin: Origin,
+    types: &mut dyn Types,
+) -> Result<Place, Untyped> {
+    let global = if let Source::Global(global) = pointer.source { Some(global) } else { None };
+    let size = types.size(pointer.ty).unwrap_or(0);
+    // An array of unknown length has no end.
+    let endless = matches!(types.shape(pointer.ty), Shape::Array { .. }) && size == 0;
+    if size == 0 && !endless {
+        return Err(Untyped::NoType);
+    }
+    let whole = |index: u32| size > 0 && u64::from(index) % size == 0;
+    let neighbours = pointer.stepped || index.is_some_and(|index| index > 0 && whole(index));
+    let within = |offset: u64| offset < size || endless;
+    let offset = match u64::try_from(pointer.offset) {
+        Ok(offset) if within(offset) => offset,
+        _ if neighbours && size > 0 => {
+            pointer.offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX)).unsigned_abs()
+        }
+        _ => return Err(Untyped::Outside),
+    };
+    if let Some(index) = index.filter(|index| *index > 0 && !whole(*index)) {
+        let scalar = types.shape(pointer.ty) == Shape::Scalar && index == 1;
+        if !scalar && array_at(pointer.ty, offset, index, types).is_none() {
+            return Err(Untyped::Index);
+        }
+    }
+    let (ty, offset) = element(pointer.ty, offset, types).ok_or(Untyped::NoType)?;
+    // An index that moves over whole objects does not change the byte.
+    let size = types.size(ty).unwrap_or(0);
+    let indexed = index.is_some_and(|index| size == 0 || u64::from(index) % size != 0);
+    Ok(Place { ty, offset, indexed, origin, global })
+}
+
+/// Returns the element of an array, of arrays too, that contains a byte. Other types stay.
+fn element(ty: TypeId, offset: u64, types: &mut dyn Types) -> Option<(TypeId, u64)> {
+    let mut at = (ty, offset);
+    for _ in 0..MAX_ARRAYS {
+        let Shape::Array { element } = types.shape(at.0) else { return Some(at) };
+        let size = types.size(element).filter(|size| *size > 0)?;
+        at = (element, at.1 % size);
+    }
+    None
+}
+
+/// Returns the value of 8 bytes that an instruction loads from a memory operand.
+pub(super) fn loaded(
+    target: &Target,
+    at: usize,
+    state: &State,
+    known: &Known<'_>,
+    types: &mut dyn Types,
+) -> Value {
+    if target.segment {
+        return UNKNOWN;
+    }
+    if let (Value::Stack(address), None) = (target.address, target.indexed)
+        && let Some(value) = state.slot(address)
+    {
+        return value;
+    }
+    let pointer = match target.address {
+        Value::Pointer(pointer) => Some(pointer),
+        Value::Stack(address) => known.on_stack(at, state, address, types),
+        _ => None,
+    };
+    let Some(pointer) = pointer else { return UNKNOWN };
+    let Ok(place) = object(pointer, None, Origin::Flow, types) else { return UNKNOWN };
+    let to = pointer_at(place.ty, place.offset, types);
+    to.map_or(UNKNOWN, |to| Value::Pointer(Pointer::to(to, Source::Flow)))
+}
+
+/// Returns the distance of the stack pointer from its value at the entry.
+pub(super) fn stack(state: &State) -> Option<i64> {
+    if let Value::Stack(at) = state.get(RSP) { Some(at) } else { None }
+}
+
+/// Returns the value that an address computation gives.
+pub(super) fn effective(instruction: &iced_x86::Instruction, state: &State, types: &mut dyn Types) -> Value {
+    let value = |register: Register| number(register).map(|number| state.get(number));
+    let constant = instruction.memory_displacement64();
+    let base = match instruction.memory_base() {
+        Register::RIP | Register::EIP => return global(constant, types).unwrap_or(UNKNOWN),
+        base => value(base),
+    };
+    let index = value(instruction.memory_index());
+    let scaled = index.map(|index| times(index, instruction.memory_index_scale()));
+    let joined = match (base, scaled) {
+        (Some(base), Some(scaled)) => sum(base, scaled, types),
+        (Some(only), None) | (None, Some(only)) => only,
+        (None, None) => return global(constant, types).unwrap_or(UNKNOWN),
+    };
+    plus(joined, constant.cast_signed(), types)
+}

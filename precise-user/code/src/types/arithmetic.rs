@@ -1,0 +1,128 @@
+//! Arithmetic on pointers.
+
+use super::value::{Pointer, Source, UNKNOWN, Value, common, parts_at};
+use super::{Shape, TypeId, Types};
+
+/// Maximum depth of arrays in structs.
+const MAX_DEPTH: usize = 16;
+
+/// Returns the size of a type if an object of it can have neighbours in an array.
+fn stride(ty: TypeId, types: &mut dyn Types) -> Option<i64> {
+    types.size(ty).and_then(|size| i64::try_from(size).ok()).filter(|size| *size > 0)
+}
+
+/// Returns a value plus a constant, as an instruction computes it.
+pub(super) fn plus(value: Value, constant: i64, types: &mut dyn Types) -> Value {
+    match value {
+        Value::Pointer(pointer) => Value::Pointer(moved(pointer, constant, types)),
+        Value::Stack(at) => Value::Stack(at.wrapping_add(constant)),
+        Value::Number(multiple) => Value::Number(common(multiple, magnitude(constant))),
+        Value::Conflict | Value::Astray => value,
+    }
+}
+
+/// Returns a pointer plus a constant. A step by a whole number of objects leads to another element
+/// of an array.
+fn moved(pointer: Pointer, constant: i64, types: &mut dyn Types) -> Pointer {
+    let offset = pointer.offset.wrapping_add(constant);
+    let steps = |size: i64| constant != 0 && constant % size == 0 && !(0..size).contains(&offset);
+    match stride(pointer.ty, types) {
+        Some(size) if steps(size) => Pointer { stepped: true, ..pointer },
+        _ => Pointer { offset, ..pointer },
+    }
+}
+
+/// Returns the sum of two values.
+pub(super) fn sum(a: Value, b: Value, types: &mut dyn Types) -> Value {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Value::Number(common(a, b)),
+        (Value::Pointer(pointer), Value::Number(multiple))
+        | (Value::Number(multiple), Value::Pointer(pointer)) => indexed(pointer, multiple, types),
+        (Value::Stack(at), Value::Number(0)) | (Value::Number(0), Value::Stack(at)) => Value::Stack(at),
+        (Value::Conflict, _) | (_, Value::Conflict) => Value::Conflict,
+        (Value::Astray | Value::Stack(_), _) | (_, Value::Astray | Value::Stack(_)) => Value::Astray,
+        (Value::Pointer(_), Value::Pointer(_)) => UNKNOWN,
+    }
+}
+
+/// Returns a value minus another one.
+pub(super) fn difference(a: Value, b: Value, types: &mut dyn Types) -> Value {
+    match (a, b) {
+        (Value::Pointer(_) | Value::Stack(_), Value::Number(_)) | (Value::Number(_), Value::Number(_)) => {
+            sum(a, b, types)
+        }
+        _ => UNKNOWN,
+    }
+}
+
+/// Returns a pointer plus a multiple of a number.
+pub(super) fn indexed(pointer: Pointer, multiple: u32, types: &mut dyn Types) -> Value {
+    if multiple == 0 {
+        return Value::Pointer(pointer);
+    }
+    let by = |size: i64| i64::from(multiple) % size == 0;
+    if let Some(size) = stride(pointer.ty, types)
+        && by(size)
+    {
+        let offset = pointer.offset.rem_euclid(size);
+        return Value::Pointer(Pointer { offset, stepped: true, ..pointer });
+    }
+    // Bytes of a scalar are not addressed one by one: an unknown number is an index times the size.
+    if types.shape(pointer.ty) == Shape::Scalar && multiple == 1 && pointer.offset == 0 {
+        return Value::Pointer(Pointer { stepped: true, ..pointer });
+    }
+    let element = u64::try_from(pointer.offset).ok();
+    match element.and_then(|offset| array_at(pointer.ty, offset, multiple, types)) {
+        Some((ty, rest)) => {
+            let offset = i64::try_from(rest).unwrap_or(0);
+            let source = if let Source::Global(_) = pointer.source { pointer.source } else { Source::Flow };
+            Value::Pointer(Pointer { ty, offset, source, stepped: true })
+        }
+        None => Value::Astray,
+    }
+}
+
+/// Returns the elements of the array at an offset of an object over which an index moves by a
+/// multiple of a number, with the distance from the start of the element.
+pub(super) fn array_at(
+    ty: TypeId,
+    offset: u64,
+    multiple: u32,
+    types: &mut dyn Types,
+) -> Option<(TypeId, u64)> {
+    let mut at = (ty, offset);
+    for _ in 0..MAX_DEPTH {
+        if let Shape::Array { element } = types.shape(at.0) {
+            let size = types.size(element).filter(|size| *size > 0)?;
+            let scalar = types.shape(element) == Shape::Scalar && multiple == 1;
+            if u64::from(multiple) % size == 0 || scalar {
+                return Some((element, at.1 % size));
+            }
+        }
+        // Members of a union overlap: which one is indexed is not known.
+        let [part] = parts_at(at.0, at.1, types)[..] else { return None };
+        at = part;
+    }
+    None
+}
+
+/// Returns a number whose multiples include a constant.
+pub(super) fn magnitude(constant: i64) -> u32 {
+    match u32::try_from(constant.unsigned_abs()) {
+        Ok(magnitude) => magnitude,
+        // The powers of two in a large constant.
+        Err(_) => 1 << constant.trailing_zeros().min(31),
+    }
+}
+
+/// Returns the product of a value and a constant.
+pub(super) fn times(value: Value, factor: u32) -> Value {
+    match value {
+        Value::Number(multiple) => {
+            let product = multiple.checked_mul(factor);
+            Value::Number(product.unwrap_or(1 << factor.trailing_zeros().min(31)))
+        }
+        _ if factor == 1 => value,
+        _ => UNKNOWN,
+    }
+}

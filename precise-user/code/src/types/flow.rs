@@ -1,0 +1,178 @@
+//! The data flow of one function, to its fixed point.
+
+use iced_x86::{FlowControl, InstructionInfoFactory};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::access;
+use super::known::{Known, RSP};
+use super::step::Context;
+use super::value::{State, Value};
+use super::{Access, Facts, Types, Untyped};
+use crate::Instruction;
+use crate::flow::Flow;
+
+/// Maximum number of instructions of a function.
+const MAX_INSTRUCTIONS: usize = 1 << 16;
+/// Maximum number of instructions that are executed until the fixed point.
+const MAX_STEPS: usize = 1 << 20;
+
+/// Returns the accesses of instructions to memory, by the distance of the instruction from the
+/// start of the function. Instructions that access no memory have an empty list.
+///
+/// # Errors
+///
+/// Returns an error if the function is too large.
+pub fn accesses(
+    instructions: &[Instruction],
+    facts: &Facts,
+    types: &mut dyn Types,
+    wanted: &[u64],
+) -> Result<FxHashMap<u64, Vec<Access>>, Untyped> {
+    if instructions.len() > MAX_INSTRUCTIONS {
+        return Err(Untyped::TooLarge);
+    }
+    let known = Known::of(instructions, facts).ok_or(Untyped::TooLarge)?;
+    let context = Context { facts, known: &known, types };
+    let mut analysis = Analysis {
+        instructions,
+        flow: Flow::edges(instructions),
+        factory: InstructionInfoFactory::new(),
+        context,
+        entering: FxHashMap::default(),
+        steps: 0,
+    };
+    analysis.fix()?;
+    Ok(analysis.find(&wanted.iter().copied().collect()))
+}
+
+struct Analysis<'a> {
+    instructions: &'a [Instruction],
+    flow: Flow,
+    factory: InstructionInfoFactory,
+    context: Context<'a>,
+    /// The states at the starts of the blocks that were reached.
+    entering: FxHashMap<usize, State>,
+    steps: usize,
+}
+
+impl Analysis<'_> {
+    /// Executes blocks until no state changes any more.
+    fn fix(&mut self) -> Result<(), Untyped> {
+        let mut entry = State::unknown();
+        if self.context.facts.from_entry {
+            entry.set(RSP, Value::Stack(0));
+        }
+        self.run(vec![(0, entry)])?;
+        // Blocks that are reached by a jump through a table, or when an exception is caught.
+        let orphans: Vec<usize> = (1..self.instructions.len())
+            .filter(|i| self.flow.before[*i].is_empty() && !self.entering.contains_key(i))
+            .collect();
+        let Some(state) = self.elsewhere().filter(|_| !orphans.is_empty()) else { return Ok(()) };
+        self.run(orphans.into_iter().map(|orphan| (orphan, state.clone())).collect())
+    }
+
+    fn run(&mut self, starts: Vec<(usize, State)>) -> Result<(), Untyped> {
+        let mut open = Vec::new();
+        for (start, state) in starts {
+            self.entering.insert(start, state);
+            open.push(start);
+        }
+        while let Some(start) = open.pop() {
+            let Some(mut state) = self.entering.get(&start).cloned() else { continue };
+            let end = self.execute(start, &mut state, |_, _, _, _| ());
+            self.steps += end - start + 1;
+            if self.steps > MAX_STEPS {
+                return Err(Untyped::TooLarge);
+            }
+            for next in self.flow.after[end].clone() {
+                let changed = match self.entering.get_mut(&next) {
+                    Some(known) => known.join(&state, self.context.types),
+                    None => self.entering.insert(next, state.clone()).is_none(),
+                };
+                if changed {
+                    open.push(next);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes the block that begins at an instruction. Calls `see` before each instruction.
+    /// Returns the last instruction of the block.
+    fn execute(
+        &mut self,
+        start: usize,
+        state: &mut State,
+        mut see: impl FnMut(usize, &State, &iced_x86::InstructionInfo, &mut Context<'_>),
+    ) -> usize {
+        let mut at = start;
+        loop {
+            let Some(instruction) = self.instructions.get(at) else { return start };
+            self.context.known.refine(at, state, self.context.types);
+            let info = self.factory.info(&instruction.decoded);
+            see(at, state, info, &mut self.context);
+            self.context.step(&instruction.decoded, info, at, state);
+            let next = at + 1;
+            let alone = self.flow.after[at] == [next] && self.flow.before[next] == [at];
+            if !alone || next >= self.instructions.len() {
+                return at;
+            }
+            at = next;
+        }
+    }
+
+    /// Returns the state with which blocks begin that no instruction names: that of all indirect
+    /// jumps, or else of all calls, from which exceptions come.
+    fn elsewhere(&mut self) -> Option<State> {
+        let leaves = |control: FlowControl| {
+            move |i: &Instruction| match control {
+                FlowControl::IndirectBranch => i.decoded.flow_control() == FlowControl::IndirectBranch,
+                _ => matches!(i.decoded.flow_control(), FlowControl::Call | FlowControl::IndirectCall),
+            }
+        };
+        [FlowControl::IndirectBranch, FlowControl::Call].into_iter().find_map(|control| {
+            let leaves = leaves(control);
+            let mut joined: Option<State> = None;
+            for (start, mut state) in self.entering.clone() {
+                let instructions = self.instructions;
+                let mut found: Vec<State> = Vec::new();
+                self.execute(start, &mut state, |at, state, info, context| {
+                    let Some(instruction) = instructions.get(at).filter(|i| leaves(i)) else { return };
+                    let mut after = state.clone();
+                    context.step(&instruction.decoded, info, at, &mut after);
+                    found.push(after);
+                });
+                for after in found {
+                    match &mut joined {
+                        Some(joined) => drop(joined.join(&after, self.context.types)),
+                        None => joined = Some(after),
+                    }
+                }
+            }
+            joined
+        })
+    }
+
+    /// Returns the accesses of instructions, once no state changes any more.
+    fn find(&mut self, wanted: &FxHashSet<u64>) -> FxHashMap<u64, Vec<Access>> {
+        let mut found = FxHashMap::default();
+        let mut starts: Vec<(usize, State)> =
+            self.entering.iter().map(|(start, state)| (*start, state.clone())).collect();
+        // Code that nothing reaches, as far as is known, has its variables.
+        let reached: FxHashSet<usize> = self.entering.keys().copied().collect();
+        let first = |i: &usize| self.flow.before[*i].len() != 1 && !reached.contains(i);
+        starts.extend((0..self.instructions.len()).filter(first).map(|i| (i, State::unknown())));
+        for (start, mut state) in starts {
+            let instructions = self.instructions;
+            self.execute(start, &mut state, |at, state, info, context| {
+                let Some(instruction) = instructions.get(at).filter(|i| wanted.contains(&i.offset)) else {
+                    return;
+                };
+                let accesses =
+                    access::accesses(&instruction.decoded, info, at, state, context.known, context.types);
+                found.insert(instruction.offset, accesses);
+            });
+        }
+        found
+    }
+}

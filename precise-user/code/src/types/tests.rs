@@ -1,0 +1,77 @@
+//! The data flow over assembled code, with types that are written down here.
+
+use super::*;
+use crate::testing::assemble;
+
+const NODE: TypeId = TypeId(0);
+const POINTER: TypeId = TypeId(1);
+const LONG: TypeId = TypeId(2);
+
+/// `struct node { struct node *next; long a; long b; };`
+struct Nodes;
+
+impl Types for Nodes {
+    fn shape(&mut self, ty: TypeId) -> Shape {
+        if ty == NODE { Shape::Composite } else { Shape::Scalar }
+    }
+
+    fn size(&mut self, ty: TypeId) -> Option<u64> {
+        Some(if ty == NODE { 24 } else { 8 })
+    }
+
+    fn pointee(&mut self, ty: TypeId) -> Option<TypeId> {
+        (ty == POINTER).then_some(NODE)
+    }
+
+    fn fields_at(&mut self, ty: TypeId, offset: u64) -> Vec<(TypeId, u64)> {
+        match (ty, offset) {
+            (NODE, 0..8) => vec![(POINTER, offset)],
+            (NODE, 8..24) => vec![(LONG, offset % 8)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn erased(&mut self, _: TypeId) -> Option<TypeId> {
+        None
+    }
+
+    fn global(&mut self, _: u64) -> Option<Global> {
+        None
+    }
+}
+
+/// Returns the places of all accesses of a function whose first argument is a pointer to a node at
+/// its first instruction, and nowhere else as far as debug information says.
+fn places(text: &str) -> Vec<Result<(TypeId, u64), Untyped>> {
+    let code = assemble(text);
+    let variable = Variable { start: 0x1000, end: 0x1001, home: Home::Value(7, 0), ty: POINTER, piece: None };
+    let facts = Facts { from_entry: true, described: true, variables: vec![variable], ..Facts::default() };
+    let wanted: Vec<u64> = code.iter().map(|instruction| instruction.offset).collect();
+    let found = accesses(&code, &facts, &mut Nodes, &wanted).unwrap();
+    let of = |offset| found[offset].iter().map(|access| access.place.map(|place| (place.ty, place.offset)));
+    wanted.iter().flat_map(of).collect()
+}
+
+#[test]
+fn a_pointer_is_followed_through_moves_members_and_the_stack() {
+    assert_eq!(places("mov %rdi,%rax\n mov 8(%rax),%rcx"), [Ok((NODE, 8))]);
+    assert_eq!(places("mov (%rdi),%rdi\n mov 16(%rdi),%rcx"), [Ok((NODE, 0)), Ok((NODE, 16))]);
+    assert_eq!(places("lea 8(%rdi),%rax\n mov 8(%rax),%rcx"), [Ok((NODE, 16))]);
+    assert_eq!(places("add $24,%rdi\n mov 8(%rdi),%rcx"), [Ok((NODE, 8))]);
+    let spilled = "mov %rdi,%rdi\n sub $16,%rsp\n mov %rdi,(%rsp)\n xor %edi,%edi\n mov (%rsp),%rdx\n \
+                   mov 8(%rdx),%rcx";
+    assert_eq!(places(spilled).last(), Some(&Ok((NODE, 8))));
+    let walk = "1: mov 8(%rdi),%rcx\n mov (%rdi),%rdi\n test %rdi,%rdi\n jne 1b\n ret";
+    assert_eq!(places(walk)[..2], [Ok((NODE, 8)), Ok((NODE, 0))]);
+}
+
+#[test]
+fn what_cannot_be_followed_has_a_reason() {
+    assert_eq!(places("nop\n mov 32(%rdi),%rcx"), [Err(Untyped::Outside)]);
+    assert_eq!(places("nop\n mov (%rdi,%rsi,8),%rcx"), [Err(Untyped::Index)]);
+    assert_eq!(places("nop\n mov (%rsi),%rcx"), [Err(Untyped::NoRegister)]);
+    assert_eq!(places("nop\n mov %fs:8,%rcx"), [Err(Untyped::Segment)]);
+    // A call overwrites the register, and a value of 32 bits is no pointer.
+    assert_eq!(places("nop\n call 1f\n1: mov (%rdi),%rcx").last(), Some(&Err(Untyped::NoRegister)));
+    assert_eq!(places("mov %edi,%eax\n mov (%rax),%rcx"), [Err(Untyped::NoRegister)]);
+}

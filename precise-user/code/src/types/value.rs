@@ -1,0 +1,230 @@
+//! The abstract values of the data flow, and what is known where two paths meet.
+
+use std::collections::BTreeMap;
+
+use super::{Global, RegisterNumber, Shape, TypeId, Types};
+
+/// The number of general-purpose registers.
+pub(super) const REGISTERS: usize = 16;
+/// Maximum number of stack slots whose value is known.
+const MAX_SLOTS: usize = 512;
+/// Maximum depth of fields in fields.
+const MAX_DEPTH: usize = 16;
+
+/// What is known about a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// A number that is a multiple of this one; 0 for the number 0. Nothing is known about a
+    /// multiple of 1: it may also be a pointer.
+    Number(u32),
+    /// A pointer into an object.
+    Pointer(Pointer),
+    /// An address on the stack: the distance from the stack pointer at the entry of the function.
+    Stack(i64),
+    /// Two paths disagree.
+    Conflict,
+    /// An index that cannot be followed was added to a pointer.
+    Astray,
+}
+
+/// Nothing is known.
+pub(super) const UNKNOWN: Value = Value::Number(1);
+
+/// A pointer into an object, or into one of the elements of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pointer {
+    pub ty: TypeId,
+    /// The distance from the start of the object.
+    pub offset: i64,
+    pub source: Source,
+    /// Whether it moved over the elements of an array, so that the object has neighbours.
+    pub stepped: bool,
+}
+
+/// Where a pointer is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A variable that is in the register now.
+    Variable,
+    /// The data flow.
+    Flow,
+    /// The address of a global variable.
+    Global(Global),
+}
+
+impl Pointer {
+    pub fn to(ty: TypeId, source: Source) -> Self {
+        Self { ty, offset: 0, source, stepped: false }
+    }
+
+    /// Returns the pointer as another register or a later instruction has it.
+    fn passed_on(self) -> Self {
+        match self.source {
+            Source::Variable => Self { source: Source::Flow, ..self },
+            Source::Flow | Source::Global(_) => self,
+        }
+    }
+}
+
+impl Value {
+    /// Returns the value as another register or a later instruction has it.
+    pub fn passed_on(self) -> Self {
+        if let Self::Pointer(pointer) = self { Self::Pointer(pointer.passed_on()) } else { self }
+    }
+}
+
+/// The values of registers and stack slots at one instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    registers: [Value; REGISTERS],
+    /// Slots of 8 bytes, by their distance from the stack pointer at the entry.
+    slots: BTreeMap<i64, Value>,
+}
+
+impl State {
+    pub const fn unknown() -> Self {
+        Self { registers: [UNKNOWN; REGISTERS], slots: BTreeMap::new() }
+    }
+
+    pub fn get(&self, register: RegisterNumber) -> Value {
+        self.registers.get(usize::from(register)).copied().unwrap_or(UNKNOWN)
+    }
+
+    pub fn set(&mut self, register: RegisterNumber, value: Value) {
+        if let Some(place) = self.registers.get_mut(usize::from(register)) {
+            *place = value;
+        }
+    }
+
+    pub fn slot(&self, at: i64) -> Option<Value> {
+        self.slots.get(&at).copied()
+    }
+
+    /// Stores a value of 8 bytes.
+    pub fn store(&mut self, at: i64, value: Value) {
+        self.overwrite(at, 8);
+        if value != UNKNOWN && self.slots.len() < MAX_SLOTS {
+            self.slots.insert(at, value.passed_on());
+        }
+    }
+
+    /// Forgets the slots that a store of unknown bytes overlaps.
+    pub fn overwrite(&mut self, at: i64, width: u32) {
+        let end = at.saturating_add(i64::from(width.max(1)));
+        let overlapping: Vec<i64> =
+            self.slots.range(at.saturating_sub(7)..end).map(|(&slot, _)| slot).collect();
+        for slot in overlapping {
+            self.slots.remove(&slot);
+        }
+    }
+
+    /// Joins the state of another path into this one. Returns whether this one changed.
+    pub fn join(&mut self, other: &Self, types: &mut dyn Types) -> bool {
+        let before = self.clone();
+        for (mine, theirs) in self.registers.iter_mut().zip(other.registers) {
+            *mine = join(mine.passed_on(), theirs.passed_on(), types);
+        }
+        // A slot that only one path has written is unknown on the other.
+        self.slots.retain(|slot, _| other.slots.contains_key(slot));
+        for (slot, mine) in &mut self.slots {
+            let theirs = other.slots.get(slot).copied().unwrap_or(UNKNOWN);
+            *mine = join(*mine, theirs, types);
+        }
+        *self != before
+    }
+}
+
+/// Returns what is known about a value that comes from two paths.
+///
+/// An unknown value and a pointer are a pointer: it may be null, or come from a load that could not
+/// be followed, but the same instructions use it.
+pub(super) fn join(a: Value, b: Value, types: &mut dyn Types) -> Value {
+    match (a, b) {
+        _ if a == b => a,
+        (Value::Number(a), Value::Number(b)) => Value::Number(common(a, b)),
+        (Value::Number(_), Value::Pointer(pointer)) | (Value::Pointer(pointer), Value::Number(_)) => {
+            Value::Pointer(pointer)
+        }
+        (Value::Pointer(a), Value::Pointer(b)) => joined(a, b, types).map_or(Value::Conflict, Value::Pointer),
+        (Value::Astray, _) | (_, Value::Astray) => Value::Astray,
+        _ => Value::Conflict,
+    }
+}
+
+/// Returns the greatest common divisor.
+pub(super) fn common(a: u32, b: u32) -> u32 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn joined(a: Pointer, b: Pointer, types: &mut dyn Types) -> Option<Pointer> {
+    let stepped = a.stepped || b.stepped;
+    let source = if a.source == b.source { a.source } else { Source::Flow };
+    if a.ty == b.ty {
+        let size = types.size(a.ty).and_then(|size| i64::try_from(size).ok()).filter(|size| *size > 0);
+        let same = a.offset == b.offset
+            || (stepped && size.is_some_and(|size| (a.offset.wrapping_sub(b.offset)) % size == 0));
+        // The offset that was not moved is the one inside of the object.
+        let offset = if a.stepped { b.offset } else { a.offset };
+        return same.then_some(Pointer { ty: a.ty, offset, source, stepped });
+    }
+    if encloses(a, b, types) {
+        return Some(Pointer { source, stepped, ..a });
+    }
+    encloses(b, a, types).then_some(Pointer { source, stepped, ..b })
+}
+
+/// Returns whether the object of `outer` has the object of `inner` as a part, at the place to which
+/// both point.
+pub(super) fn encloses(outer: Pointer, inner: Pointer, types: &mut dyn Types) -> bool {
+    let Ok(start) = u64::try_from(outer.offset.wrapping_sub(inner.offset)) else { return false };
+    let mut open = vec![(outer.ty, start, 0)];
+    while let Some((ty, offset, depth)) = open.pop() {
+        if depth > 0 && ty == inner.ty && offset == 0 {
+            return true;
+        }
+        if depth < MAX_DEPTH {
+            open.extend(parts_at(ty, offset, types).into_iter().map(|(ty, rest)| (ty, rest, depth + 1)));
+        }
+    }
+    false
+}
+
+/// Returns the fields or the element of a type that contain a byte, with the distance from their
+/// start.
+pub(super) fn parts_at(ty: TypeId, offset: u64, types: &mut dyn Types) -> Vec<(TypeId, u64)> {
+    match types.shape(ty) {
+        Shape::Composite => types.fields_at(ty, offset),
+        Shape::Array { element } => match types.size(element) {
+            Some(size) if size > 0 => vec![(element, offset % size)],
+            _ => Vec::new(),
+        },
+        Shape::Scalar | Shape::Opaque => Vec::new(),
+    }
+}
+
+/// Returns the type that the pointer at an offset of an object points to; `None` if there is no
+/// pointer, or if the members of a union point to different types.
+pub(super) fn pointer_at(ty: TypeId, offset: u64, types: &mut dyn Types) -> Option<TypeId> {
+    let mut open = vec![(ty, offset, 0, None)];
+    let mut found = None;
+    while let Some((ty, offset, depth, erased)) = open.pop() {
+        if offset == 0
+            && let Some(to) = types.pointee(ty)
+        {
+            let to = erased.filter(|_| types.shape(to) == Shape::Scalar).unwrap_or(to);
+            if found.is_some_and(|found| found != to) {
+                return None;
+            }
+            found = Some(to);
+        } else if depth < MAX_DEPTH {
+            let erased = erased.or_else(|| types.erased(ty));
+            let parts = parts_at(ty, offset, types).into_iter();
+            open.extend(parts.map(|(ty, rest)| (ty, rest, depth + 1, erased)));
+        }
+    }
+    found
+}

@@ -1,0 +1,202 @@
+//! The layouts of types, for people.
+
+use gimli::constants as dw;
+use precise_code::types::{Field, Kind, Layout, Shape, TypeId, Types as _};
+
+use super::types::{Member, Role, Table, bounded};
+
+/// Maximum number of fields of a layout.
+const MAX_FIELDS: usize = 2048;
+/// Maximum depth of structs in structs, and of the names of types.
+const MAX_DEPTH: usize = 12;
+/// The largest alignment of a scalar on x86-64.
+const MAX_ALIGNMENT: u64 = 16;
+
+/// The name of the bytes that belong to one variant of an enum or another.
+const VARIANTS: &str = "(variants)";
+const DISCRIMINANT: &str = "(discriminant)";
+
+/// The fields of a layout while it is read.
+#[derive(Default)]
+struct Fields {
+    all: Vec<Field>,
+    cut: bool,
+    /// The largest alignment of a scalar in it.
+    alignment: u64,
+    /// Whether a field is not where its alignment would put it.
+    packed: bool,
+}
+
+impl Table<'_, '_> {
+    /// Returns the layout of a type.
+    pub fn layout(&mut self, ty: TypeId) -> Layout {
+        let size = self.size_of(ty);
+        let name = self.name(ty, 0);
+        let asked = self.get(ty).and_then(|node| node.alignment).filter(|n| n.is_power_of_two());
+        if self.shape(ty) != Shape::Composite {
+            let alignment = if size.is_power_of_two() && size <= MAX_ALIGNMENT { size } else { 1 };
+            return Layout { name, kind: Kind::Scalar, size, alignment, fields: Vec::new(), cut: false };
+        }
+        let mut fields = Fields { alignment: 1, ..Fields::default() };
+        let kind = self.kind(ty);
+        match kind {
+            Kind::Enum => self.variants(ty, size, &mut fields),
+            _ => self.flatten(ty, "", 0, 0, &mut fields),
+        }
+        fields.all.sort_by(|a, b| (a.offset, b.size, &a.name).cmp(&(b.offset, a.size, &b.name)));
+        let sound = !fields.packed && size.is_multiple_of(fields.alignment);
+        let alignment = asked.unwrap_or(if sound { fields.alignment } else { 1 });
+        Layout { name, kind, size, alignment, fields: fields.all, cut: fields.cut }
+    }
+
+    fn kind(&mut self, ty: TypeId) -> Kind {
+        if self.members(ty).iter().any(|member| member.role == Role::Variant) {
+            return Kind::Enum;
+        }
+        match self.get(ty).map(|node| node.tag) {
+            Some(dw::DW_TAG_union_type) => Kind::Union,
+            _ => Kind::Struct,
+        }
+    }
+
+    /// Adds the fields of an enum: what says which variant it is, if that has bytes of its own, and
+    /// the bytes of the variants.
+    fn variants(&mut self, ty: TypeId, size: u64, fields: &mut Fields) {
+        let members = self.members(ty);
+        let variants = members.iter().filter(|member| member.role == Role::Variant);
+        let discriminant = members.iter().find(|member| member.role == Role::Discriminant);
+        let mut start = 0;
+        if let Some(member) = discriminant {
+            let end = member.offset.saturating_add(self.size_of(member.ty));
+            let mut overlaps = false;
+            for variant in variants {
+                let mut inner = Fields::default();
+                self.flatten(variant.ty, "", variant.offset, 1, &mut inner);
+                overlaps |= inner.all.iter().any(|field| {
+                    field.offset < end && field.offset.saturating_add(field.size) > member.offset
+                });
+            }
+            if member.offset == 0 && !overlaps {
+                start = end;
+                let type_name = self.name(member.ty, 0);
+                fields.all.push(Field { name: DISCRIMINANT.into(), type_name, offset: 0, size: end });
+            }
+        }
+        let rest = size.saturating_sub(start);
+        if rest > 0 {
+            fields.all.push(Field {
+                name: VARIANTS.into(),
+                type_name: "enum".into(),
+                offset: start,
+                size: rest,
+            });
+        }
+    }
+
+    /// Adds the fields of a type that begins at `base`. Their names follow `prefix`.
+    fn flatten(&mut self, ty: TypeId, prefix: &str, base: u64, depth: usize, fields: &mut Fields) {
+        for member in self.members(ty).iter() {
+            if fields.all.len() >= MAX_FIELDS {
+                fields.cut = true;
+                return;
+            }
+            let offset = base.saturating_add(member.offset);
+            let inner = self.shape(member.ty);
+            let opens =
+                inner == Shape::Composite && self.kind(member.ty) == Kind::Struct && depth < MAX_DEPTH;
+            let in_union = depth == 0 && self.kind(ty) == Kind::Union;
+            let name = format!("{prefix}{}", shown(member));
+            if opens && !in_union && !self.members(member.ty).is_empty() {
+                let prefix = match member.role {
+                    Role::Base => prefix.to_owned(),
+                    _ if member.name.is_empty() => prefix.to_owned(),
+                    _ => format!("{name}."),
+                };
+                self.flatten(member.ty, &prefix, offset, depth + 1, fields);
+            } else if member.role != Role::Base {
+                self.leaf(member, bounded(name), offset, fields);
+            }
+        }
+    }
+
+    fn leaf(&mut self, member: &Member, name: String, offset: u64, fields: &mut Fields) {
+        let size = self.size_of(member.ty);
+        let natural = self.alignment(member.ty);
+        fields.alignment = fields.alignment.max(natural);
+        if let Some(bits) = member.bits {
+            let size = size.max(1);
+            let offset = offset - offset % size;
+            let name = format!("{name}:{bits}");
+            // Bit fields that share bytes are one field.
+            if let Some(last) =
+                fields.all.last_mut().filter(|last| last.offset == offset && last.name.contains(':'))
+            {
+                last.name = bounded(format!("{},{name}", last.name));
+                return;
+            }
+            let type_name = self.name(member.ty, 0);
+            fields.all.push(Field { name, type_name, offset, size });
+            return;
+        }
+        fields.packed |= !offset.is_multiple_of(natural);
+        let type_name = self.name(member.ty, 0);
+        fields.all.push(Field { name, type_name, offset, size });
+    }
+
+    /// Returns the alignment of a type that is no struct; 1 if it is not known.
+    fn alignment(&mut self, ty: TypeId) -> u64 {
+        let mut ty = ty;
+        for _ in 0..MAX_DEPTH {
+            match self.shape(ty) {
+                Shape::Array { element } => ty = element,
+                Shape::Scalar => {
+                    let size = self.size_of(ty);
+                    return if size.is_power_of_two() { size.min(MAX_ALIGNMENT) } else { 1 };
+                }
+                Shape::Composite | Shape::Opaque => return 1,
+            }
+        }
+        1
+    }
+
+    /// Returns the name of a type, as its language writes it.
+    fn name(&mut self, ty: TypeId, depth: usize) -> String {
+        let Some(node) = self.get(ty) else { return String::new() };
+        let (name, tag) = (node.name.clone(), node.tag);
+        if depth > MAX_DEPTH {
+            return "…".to_owned();
+        }
+        if let Shape::Array { element } = self.shape(ty) {
+            let of = self.name(element, depth + 1);
+            let (whole, one) = (self.size_of(ty), self.size_of(element));
+            let count = whole.checked_div(one).unwrap_or(0);
+            return bounded(if count > 0 { format!("{of}[{count}]") } else { format!("{of}[]") });
+        }
+        if !name.is_empty() {
+            return name;
+        }
+        match tag {
+            dw::DW_TAG_pointer_type => {
+                let to = self.pointee(ty).map(|to| self.name(to, depth + 1));
+                bounded(format!("{}*", to.unwrap_or_else(|| "void".to_owned())))
+            }
+            dw::DW_TAG_reference_type | dw::DW_TAG_rvalue_reference_type => {
+                let to = self.pointee(ty).map(|to| self.name(to, depth + 1));
+                bounded(format!("{}&", to.unwrap_or_default()))
+            }
+            dw::DW_TAG_subroutine_type => "function".to_owned(),
+            dw::DW_TAG_union_type => "union".to_owned(),
+            dw::DW_TAG_enumeration_type => "enum".to_owned(),
+            _ => "struct".to_owned(),
+        }
+    }
+}
+
+/// Returns the name of a field as it is shown.
+fn shown(member: &Member) -> &str {
+    match member.role {
+        Role::Field if member.name.starts_with("_vptr") => "vptr",
+        Role::Field if member.name.is_empty() => "(unnamed)",
+        _ => &member.name,
+    }
+}

@@ -1,0 +1,139 @@
+//! The sections of a file's debug information, in memory.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::ptr::NonNull;
+
+use flate2::read::ZlibDecoder;
+use gimli::{EndianSlice, LittleEndian, SectionId};
+
+use super::Bytes;
+use crate::reader::elf::{is_wide, le32, le64, read_up_to};
+use crate::reader::sections::Sections;
+
+/// The sections that are read.
+const WANTED: [SectionId; 12] = [
+    SectionId::DebugAbbrev,
+    SectionId::DebugAddr,
+    SectionId::DebugInfo,
+    // gimli reads the header of the line table of each unit.
+    SectionId::DebugLine,
+    SectionId::DebugLineStr,
+    SectionId::DebugLoc,
+    SectionId::DebugLocLists,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugTypes,
+];
+/// Maximum number of bytes of one decompressed section. A copy with more is refused as a whole
+/// (`copy.rs`), so this is the limit of what a wrong size in a header can take.
+const MAX_DECOMPRESSED: u64 = 512 << 20;
+/// `ELFCOMPRESS_ZLIB` of elf(5).
+const ZLIB: u32 = 1;
+
+/// The content of the sections of one file.
+#[derive(Debug)]
+pub(super) struct Contents {
+    mapping: Mapping,
+    sections: Vec<(SectionId, Content)>,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// The offset and the size in the mapping.
+    Mapped(usize, usize),
+    Decompressed(Vec<u8>),
+}
+
+impl Contents {
+    /// Reads the sections of a copy that the worker made.
+    pub fn of(copy: &File) -> io::Result<Self> {
+        let mut header = [0; 64];
+        let got = read_up_to(copy, &mut header, 0)?;
+        let wide = is_wide(&header, got).ok_or_else(|| io::Error::other("it is not an ELF file"))?;
+        let all = Sections::read(copy, &header, got)?;
+        let mapping = Mapping::of(copy)?;
+        let mut sections = Vec::new();
+        for id in WANTED {
+            let Some(section) = all.named(id.name()) else { continue };
+            let [offset, size] =
+                [section.offset, section.size].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+            let bytes = mapping.range(offset, size);
+            let content = match section.compressed {
+                true => Content::Decompressed(decompressed(bytes, wide)?),
+                false => Content::Mapped(offset, size),
+            };
+            sections.push((id, content));
+        }
+        Ok(Self { mapping, sections })
+    }
+
+    /// Returns a section; empty if the file does not have it.
+    fn section(&self, id: SectionId) -> &[u8] {
+        match self.sections.iter().find(|(known, _)| *known == id) {
+            Some((_, Content::Mapped(offset, size))) => self.mapping.range(*offset, *size),
+            Some((_, Content::Decompressed(bytes))) => bytes,
+            None => &[],
+        }
+    }
+
+    /// Returns the debug information.
+    pub fn dwarf(&self) -> gimli::Dwarf<Bytes<'_>> {
+        let load = |id| Ok::<_, gimli::Error>(EndianSlice::new(self.section(id), LittleEndian));
+        gimli::Dwarf::load(load).unwrap_or_default()
+    }
+}
+
+/// Returns the content of a section that begins with a header of compression (`Elf64_Chdr`).
+fn decompressed(section: &[u8], wide: bool) -> io::Result<Vec<u8>> {
+    let (head, size) = if wide { (24, le64(section, 8)) } else { (12, u64::from(le32(section, 4))) };
+    if le32(section, 0) != ZLIB {
+        return Err(io::Error::other("its debug information is not compressed with zlib"));
+    }
+    let mut content = Vec::new();
+    let decoder = ZlibDecoder::new(section.get(head..).unwrap_or_default());
+    decoder.take(size.min(MAX_DECOMPRESSED)).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// A copy in memory, mapped for reading.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    fn of(copy: &File) -> io::Result<Self> {
+        let length = usize::try_from(copy.metadata()?.len()).map_err(io::Error::other)?;
+        if length == 0 {
+            return Err(io::Error::other("it is empty"));
+        }
+        let (access, kind) = (libc::PROT_READ, libc::MAP_PRIVATE);
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, kind, copy.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("it is mapped at 0"))?;
+        Ok(Self { start, length })
+    }
+
+    /// Returns bytes of the copy; none if they are not all in it.
+    fn range(&self, offset: usize, size: usize) -> &[u8] {
+        // SAFETY: the mapping has this length and lives as long as `self`. The file is a copy in
+        // memory that only this process has, and nothing writes to it or truncates it any more.
+        let all = unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) };
+        offset.checked_add(size).and_then(|end| all.get(offset..end)).unwrap_or_default()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and `range` lends its bytes for no longer than `self` lives.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}

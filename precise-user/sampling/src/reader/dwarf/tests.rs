@@ -1,0 +1,120 @@
+//! Types of compiled programs, and of programs whose debug information was damaged.
+
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::*;
+use crate::reader::copy::copy;
+use crate::reader::elf::Headers;
+
+const LIST: &str = r#"
+struct point { int x; int y; };
+struct node { struct node *next; struct point at[2]; union { long whole; double real; } u; };
+struct node table[4];
+long walk(struct node *n) {
+    long sum = 0;
+    for (; n; n = n->next)
+        sum += n->at[1].y + n->u.whole;
+    return sum;
+}
+int first(void) { return table[0].at[0].y; }
+int main(void) { return (int)walk(table) + first(); }
+"#;
+
+/// Compiles a program and returns its path.
+fn compiled(folder: &Path, source: &str) -> PathBuf {
+    let [text, program] = ["a.c", "a"].map(|name| folder.join(name));
+    std::fs::write(&text, source).unwrap();
+    let flags = ["-O2", "-g", "-fno-inline", "-fno-ipa-icf"];
+    assert!(Command::new("gcc").args(flags).arg(&text).arg("-o").arg(&program).status().unwrap().success());
+    program
+}
+
+/// A function of a program: its address and its bytes.
+fn function(path: &Path, name: &str) -> (u64, Vec<u8>) {
+    let symbols = Command::new("nm").args(["-S", "--defined-only"]).arg(path).output().unwrap();
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}"))).unwrap();
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let (start, size) = (number(fields[0]), number(fields[1]));
+    let file = File::open(path).unwrap();
+    let offset = Headers::read(&file).unwrap().unwrap().offset_of_vaddr(start).unwrap();
+    let mut bytes = vec![0; size as usize];
+    file.read_exact_at(&mut bytes, offset).unwrap();
+    (start, bytes)
+}
+
+/// Returns the types of all instructions of a function.
+fn typed(path: &Path, name: &str) -> TypedCode {
+    let (start, bytes) = function(path, name);
+    let wanted: Vec<u64> = disassemble(&bytes, start).iter().map(|i| i.offset).collect();
+    let mut program = Program::of(&copy(&File::open(path).unwrap(), true).unwrap().file).unwrap();
+    program.types(&Code { start, bytes: &bytes, wanted: &wanted })
+}
+
+/// Returns the fields that a function accesses, with the names of their types.
+fn fields(code: &TypedCode) -> Vec<String> {
+    let accesses = code.instructions.iter().flat_map(|instruction| &instruction.accesses);
+    let mut fields: Vec<String> = accesses
+        .filter_map(|access| access.object.ok())
+        .map(|object| {
+            let layout = &code.layouts[object.layout as usize];
+            let field = layout.field_at(object.offset).map_or("", |field| &field.name);
+            format!("{}.{field}+{}", layout.name, object.offset)
+        })
+        .collect();
+    fields.sort();
+    fields.dedup();
+    fields
+}
+
+#[test]
+fn fields_of_a_compiled_program_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = compiled(folder.path(), LIST);
+    let walk = typed(&path, "walk");
+    assert_eq!(fields(&walk), ["node.at+20", "node.next+0", "node.u+24"]);
+    let layout = walk.layouts.iter().find(|layout| layout.name == "node").unwrap();
+    assert_eq!((layout.size, layout.alignment), (32, 8));
+    let first = typed(&path, "first");
+    assert_eq!(fields(&first), ["node.at+12"]);
+    assert_eq!((&*first.globals[0].name, first.globals[0].size), ("table", 128));
+}
+
+#[test]
+fn damaged_debug_information_ends_no_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = compiled(folder.path(), LIST);
+    let (start, bytes) = function(&path, "walk");
+    let wanted: Vec<u64> = disassemble(&bytes, start).iter().map(|i| i.offset).collect();
+    let whole = std::fs::read(&path).unwrap();
+    let file = File::open(&path).unwrap();
+    let mut header = [0; 64];
+    let got = crate::reader::elf::read_up_to(&file, &mut header, 0).unwrap();
+    let sections = crate::reader::sections::Sections::read(&file, &header, got).unwrap();
+    let damaged = folder.path().join("damaged");
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random >> 1).unwrap()
+    };
+    for name in [".debug_info", ".debug_abbrev", ".debug_loclists", ".debug_rnglists", ".debug_str"] {
+        let Some(section) = sections.named(name) else { continue };
+        let (from, size) = (section.offset as usize, section.size as usize);
+        for _ in 0..60 {
+            let mut content = whole.clone();
+            for _ in 0..1 + next() % 4 {
+                content[from + next() % size] = next().to_le_bytes()[0];
+            }
+            std::fs::write(&damaged, &content).unwrap();
+            let copied = copy(&File::open(&damaged).unwrap(), true).unwrap().file;
+            let Ok(mut program) = Program::of(&copied) else { continue };
+            let code = program.types(&Code { start, bytes: &bytes, wanted: &wanted });
+            assert_eq!(code.instructions.len(), wanted.len());
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! The types of a program, read from DWARF when they are needed.
+
+use std::rc::Rc;
+
+use gimli::constants as dw;
+use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
+use precise_code::types::{Global, Shape, TypeId, Types, Untyped};
+use rustc_hash::FxHashMap;
+
+use super::index::Index;
+use super::{Budget, Bytes, Entry, Place, Unit};
+
+/// Maximum number of types of one answer.
+const MAX_TYPES: usize = 1 << 16;
+/// Maximum number of fields of a type that are read.
+const MAX_FIELDS: usize = 8192;
+/// Maximum number of entries from a type, or from a variable, to what it stands for.
+const MAX_LINKS: usize = 32;
+/// Maximum number of arrays of arrays.
+const MAX_ARRAYS: usize = 16;
+/// Maximum number of bytes of a name.
+const MAX_NAME: usize = 1024;
+
+/// The types and variables that one answer needs.
+pub(super) struct Table<'a, 'i> {
+    pub dwarf: &'i gimli::Dwarf<Bytes<'a>>,
+    pub index: &'i mut Index,
+    pub budget: &'i Budget,
+    units: FxHashMap<u32, Option<Rc<Unit<'a>>>>,
+    nodes: Vec<Node>,
+    by_place: FxHashMap<Place, Option<TypeId>>,
+    by_name: FxHashMap<(String, u64), TypeId>,
+}
+
+/// A type.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Its entry, behind typedefs and qualifiers.
+    pub place: Place,
+    pub tag: gimli::DwTag,
+    /// The name with its namespace; empty if it has none.
+    pub name: String,
+    pub size: Option<u64>,
+    /// The alignment that the source asks for.
+    pub alignment: Option<u64>,
+    build: Build,
+    fields: Option<Rc<Vec<Member>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Build {
+    Scalar,
+    /// What a pointer points to; `None` for `void`.
+    Pointer(Option<Place>),
+    /// The element and the number of elements, if known.
+    Array(Place, Option<u64>),
+    Composite,
+    Opaque,
+}
+
+/// A field of a composite type, or a base class.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub name: String,
+    pub offset: u64,
+    pub ty: TypeId,
+    /// The number of bits, for a bit field.
+    pub bits: Option<u64>,
+    /// What it is a part of.
+    pub role: Role,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Field,
+    /// A base class.
+    Base,
+    /// What says which variant an enum has.
+    Discriminant,
+    /// The fields of a variant of an enum.
+    Variant,
+}
+
+impl<'a, 'i> Table<'a, 'i> {
+    pub fn of(
+        dwarf: &'i gimli::Dwarf<Bytes<'a>>,
+        index: &'i mut Index,
+        budget: &'i Budget,
+    ) -> Result<Self, Untyped> {
+        index.prepare(dwarf, budget)?;
+        Ok(Self {
+            dwarf,
+            index,
+            budget,
+            units: FxHashMap::default(),
+            nodes: Vec::new(),
+            by_place: FxHashMap::default(),
+            by_name: FxHashMap::default(),
+        })
+    }
+
+    /// Returns a unit.
+    pub fn unit(&mut self, number: u32) -> Option<Rc<Unit<'a>>> {
+        if let Some(known) = self.units.get(&number) {
+            return known.clone();
+        }
+        let header = self.index.start_of(number).map(DebugInfoOffset);
+        let header = header.and_then(|start| self.dwarf.unit_header(start).ok());
+        let unit = header.and_then(|header| self.dwarf.unit(header).ok()).map(Rc::new);
+        self.units.insert(number, unit.clone());
+        unit
+    }
+
+    /// Makes sure that the functions and variables of a unit are known.
+    pub fn read_unit(&mut self, number: u32) -> Result<(), Untyped> {
+        if self.index.has(number) {
+            return Ok(());
+        }
+        let Some(unit) = self.unit(number) else { return Ok(()) };
+        self.index.read(number, self.dwarf, &unit, self.budget)
+    }
+
+    /// Returns an entry with its unit.
+    pub fn entry(&mut self, place: Place) -> Option<(Rc<Unit<'a>>, usize, Entry<'a>)> {
+        self.budget.take().ok()?;
+        let (number, start) = self.index.unit_of(place)?;
+        let unit = self.unit(number)?;
+        let entry = unit.entry(UnitOffset(place.0.checked_sub(start)?)).ok()?;
+        Some((unit, start, entry))
+    }
+
+    /// Returns the place of the type of a variable, field or function, which may be that of the
+    /// entry that it is an instance of.
+    pub fn type_place(&mut self, start: usize, entry: &Entry<'a>) -> Option<Place> {
+        if let Some(to) = entry.attr_value(dw::DW_AT_type) {
+            return reference(start, to);
+        }
+        let mut next = origin(start, entry)?;
+        for _ in 0..MAX_LINKS {
+            let (_, start, entry) = self.entry(next)?;
+            if let Some(to) = entry.attr_value(dw::DW_AT_type) {
+                return reference(start, to);
+            }
+            next = origin(start, &entry)?;
+        }
+        None
+    }
+
+    /// Returns the type at a place.
+    pub fn intern(&mut self, place: Place) -> Option<TypeId> {
+        if let Some(known) = self.by_place.get(&place) {
+            return *known;
+        }
+        let found = self.read_type(place);
+        self.by_place.insert(place, found);
+        found
+    }
+
+    fn read_type(&mut self, first: Place) -> Option<TypeId> {
+        let (mut place, mut name, mut alignment) = (first, String::new(), None);
+        for _ in 0..MAX_LINKS {
+            let (unit, start, entry) = self.entry(place)?;
+            alignment = alignment.or_else(|| number(&entry, dw::DW_AT_alignment));
+            match entry.tag() {
+                dw::DW_TAG_typedef => {
+                    if name.is_empty() {
+                        name = self.text(&unit, &entry);
+                    }
+                }
+                dw::DW_TAG_const_type
+                | dw::DW_TAG_volatile_type
+                | dw::DW_TAG_restrict_type
+                | dw::DW_TAG_atomic_type => {}
+                _ => {
+                    if let Some(known) = self.by_place.get(&place) {
+                        return *known;
+                    }
+                    let node = self.node(place, &unit, start, &entry, name, alignment);
+                    let id = self.add(node);
+                    self.by_place.insert(place, id);
+                    return id;
+                }
+            }
+            place = reference(start, entry.attr_value(dw::DW_AT_type)?)?;
+        }
+        None
+    }
+
+    /// Adds a type, unless another unit has described it already.
+    fn add(&mut self, node: Node) -> Option<TypeId> {
+        let key = match (node.build, node.size) {
+            (Build::Composite | Build::Scalar, Some(size)) if !node.name.is_empty() => {
+                Some((node.name.clone(), size))
+            }
+            _ => None,
+        };
+        if let Some(known) = key.as_ref().and_then(|key| self.by_name.get(key)) {
+            return Some(*known);
+        }
+        let id = TypeId(u32::try_from(self.nodes.len()).ok().filter(|_| self.nodes.len() < MAX_TYPES)?);
+        self.nodes.push(node);
+        if let Some(key) = key {
+            self.by_name.insert(key, id);
+        }
+        Some(id)
+    }
+
+    fn node(
+        &mut self,
+        place: Place,
+        unit: &Unit<'a>,
+        start: usize,
+        entry: &Entry<'a>,
+        typedef: String,
+        alignment: Option<u64>,
+    ) -> Node {
+        let to = entry.attr_value(dw::DW_AT_type).and_then(|to| reference(start, to));
+        let declared = entry.attr_value(dw::DW_AT_declaration).is_some();
+        let tag = entry.tag();
+        let mut size = number(entry, dw::DW_AT_byte_size);
+        let build = match tag {
+            dw::DW_TAG_pointer_type | dw::DW_TAG_reference_type | dw::DW_TAG_rvalue_reference_type => {
+                size = size.or(Some(8));
+                Build::Pointer(to)
+            }
+            dw::DW_TAG_array_type => match to {
+                Some(element) => Build::Array(element, self.elements(unit, entry)),
+                None => Build::Opaque,
+            },
+            _ if declared => Build::Opaque,
+            dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => Build::Composite,
+            dw::DW_TAG_base_type | dw::DW_TAG_enumeration_type | dw::DW_TAG_ptr_to_member_type => {
+                Build::Scalar
+            }
+            _ => Build::Opaque,
+        };
+        let own = self.text(unit, entry);
+        let name = if own.is_empty() { typedef } else { self.qualified(place, own) };
+        Node { place, tag, name, size, alignment, build, fields: None }
+    }
+
+    /// Returns a name with its namespace, if the unit was read.
+    fn qualified(&mut self, place: Place, name: String) -> String {
+        let unit = self.index.unit_of(place).map(|(number, _)| number);
+        // Units that other units refer to are read for their namespaces.
+        if let Some(number) = unit {
+            let _without_namespaces = self.read_unit(number);
+        }
+        let index = unit.and_then(|number| self.index.unit(number));
+        match index.and_then(|index| index.namespaces.get(&place)) {
+            Some(namespace) => bounded(format!("{namespace}::{name}")),
+            None => name,
+        }
+    }
+
+    /// Returns the number of elements of an array, in all its dimensions.
+    fn elements(&mut self, unit: &Unit<'a>, entry: &Entry<'a>) -> Option<u64> {
+        let mut tree = unit.entries_tree(Some(entry.offset())).ok()?;
+        let mut children = tree.root().ok()?.children();
+        let mut all = None;
+        while let Ok(Some(child)) = children.next() {
+            self.budget.take().ok()?;
+            let child = child.entry();
+            if child.tag() == dw::DW_TAG_subrange_type {
+                let upper = number(child, dw::DW_AT_upper_bound).map(|upper| upper.wrapping_add(1));
+                let count = number(child, dw::DW_AT_count).or(upper)?;
+                all = Some(all.unwrap_or(1_u64).checked_mul(count)?);
+            }
+        }
+        all
+    }
+
+    /// Returns the name of an entry, bounded; empty if it has none.
+    pub fn text(&self, unit: &Unit<'a>, entry: &Entry<'a>) -> String {
+        let name = entry.attr_value(dw::DW_AT_name).and_then(|name| self.dwarf.attr_string(unit, name).ok());
+        name.map_or_else(String::new, |name| {
+            let bytes = name.slice();
+            bounded(
+                String::from_utf8_lossy(bytes.get(..bytes.len().min(MAX_NAME)).unwrap_or_default())
+                    .into_owned(),
+            )
+        })
+    }
+
+    /// Returns a type.
+    pub fn get(&self, ty: TypeId) -> Option<&Node> {
+        self.nodes.get(ty.0 as usize)
+    }
+
+    /// Returns the size of a type in bytes; 0 if it is not known.
+    pub fn size_of(&mut self, ty: TypeId) -> u64 {
+        self.size(ty).unwrap_or(0)
+    }
+
+    /// Returns the fields of a composite type.
+    pub fn members(&mut self, ty: TypeId) -> Rc<Vec<Member>> {
+        let Some(node) = self.get(ty) else { return Rc::default() };
+        if let Some(known) = &node.fields {
+            return known.clone();
+        }
+        let place = node.place;
+        let members = Rc::new(self.read_members(place).unwrap_or_default());
+        if let Some(node) = self.nodes.get_mut(ty.0 as usize) {
+            node.fields = Some(members.clone());
+        }
+        members
+    }
+
+    fn read_members(&mut self, place: Place) -> Option<Vec<Member>> {
+        let (unit, start, entry) = self.entry(place)?;
+        let mut members = Vec::new();
+        let mut entries = unit.entries_at_offset(entry.offset()).ok()?;
+        let top = entries.next_dfs().ok()??.depth();
+        let mut discriminant = None;
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            let depth = entry.depth() - top;
+            if depth <= 0 || members.len() >= MAX_FIELDS {
+                break;
+            }
+            self.budget.take().ok()?;
+            let role = match (entry.tag(), depth) {
+                (dw::DW_TAG_inheritance, 1) => Role::Base,
+                (dw::DW_TAG_member, 1) => Role::Field,
+                (dw::DW_TAG_variant_part, 1) => {
+                    discriminant = entry.attr_value(dw::DW_AT_discr).and_then(|to| reference(start, to));
+                    continue;
+                }
+                (dw::DW_TAG_member, 2) if discriminant == Some(Place(start + entry.offset().0)) => {
+                    Role::Discriminant
+                }
+                (dw::DW_TAG_member, 3) => Role::Variant,
+                _ => continue,
+            };
+            // Static members have no place in the object, and virtual bases no fixed one.
+            let place = match (entry.attr_value(dw::DW_AT_data_member_location), bit_offset(entry)) {
+                (Some(at), _) => at.udata_value(),
+                (None, Some(bit)) => Some(bit / 8),
+                (None, None) if entry.attr_value(dw::DW_AT_external).is_some() => None,
+                (None, None) => Some(0),
+            };
+            let Some(offset) = place else { continue };
+            let (name, bits) = (self.text(&unit, entry), number(entry, dw::DW_AT_bit_size));
+            let to = entry.attr_value(dw::DW_AT_type).and_then(|to| reference(start, to));
+            let Some(ty) = to.and_then(|to| self.intern(to)) else { continue };
+            members.push(Member { name, offset, ty, bits, role });
+        }
+        Some(members)
+    }
+
+    /// Returns the first type parameter of a generic type.
+    fn parameter(&mut self, place: Place) -> Option<TypeId> {
+        let (unit, start, entry) = self.entry(place)?;
+        let mut tree = unit.entries_tree(Some(entry.offset())).ok()?;
+        let mut children = tree.root().ok()?.children();
+        while let Ok(Some(child)) = children.next() {
+            self.budget.take().ok()?;
+            let child = child.entry();
+            if child.tag() == dw::DW_TAG_template_type_parameter {
+                let to = child.attr_value(dw::DW_AT_type).and_then(|to| reference(start, to))?;
+                return self.intern(to);
+            }
+        }
+        None
+    }
+
+    /// Returns the name of the global variable at an address.
+    pub fn global_name(&mut self, address: u64) -> String {
+        let Some((_, mut place)) = self.index.global(address) else { return String::new() };
+        for _ in 0..MAX_LINKS {
+            let Some((unit, start, entry)) = self.entry(place) else { break };
+            let name = self.text(&unit, &entry);
+            if !name.is_empty() {
+                return name;
+            }
+            let Some(next) = origin(start, &entry) else { break };
+            place = next;
+        }
+        String::new()
+    }
+
+    fn global_in_units(&mut self, address: u64) -> Option<Global> {
+        let (start, place) = self.index.global(address)?;
+        let (_, unit_start, entry) = self.entry(place)?;
+        let ty = self.type_place(unit_start, &entry).and_then(|place| self.intern(place))?;
+        (address - start < self.size_of(ty)).then_some(Global { address: start, ty })
+    }
+}
+
+impl Types for Table<'_, '_> {
+    fn shape(&mut self, ty: TypeId) -> Shape {
+        match self.get(ty).map(|node| node.build) {
+            Some(Build::Scalar | Build::Pointer(_)) => Shape::Scalar,
+            Some(Build::Composite) => Shape::Composite,
+            Some(Build::Array(element, _)) => {
+                self.intern(element).map_or(Shape::Opaque, |element| Shape::Array { element })
+            }
+            Some(Build::Opaque) | None => Shape::Opaque,
+        }
+    }
+
+    fn size(&mut self, ty: TypeId) -> Option<u64> {
+        let (mut ty, mut times) = (ty, 1_u64);
+        for _ in 0..MAX_ARRAYS {
+            let node = self.get(ty)?;
+            match (node.build, node.size) {
+                (_, Some(size)) => return times.checked_mul(size),
+                (Build::Array(element, count), None) => {
+                    times = times.checked_mul(count.unwrap_or(0))?;
+                    ty = self.intern(element)?;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn pointee(&mut self, ty: TypeId) -> Option<TypeId> {
+        match self.get(ty)?.build {
+            Build::Pointer(to) => self.intern(to?),
+            _ => None,
+        }
+    }
+
+    fn fields_at(&mut self, ty: TypeId, offset: u64) -> Vec<(TypeId, u64)> {
+        let members = self.members(ty);
+        let mut found = Vec::new();
+        for member in members.iter() {
+            let Some(rest) = offset.checked_sub(member.offset) else { continue };
+            let size = self.size_of(member.ty);
+            // An array at the end of a struct may have no length.
+            let endless = size == 0 && matches!(self.shape(member.ty), Shape::Array { .. });
+            if rest < size || endless {
+                found.push((member.ty, rest));
+            }
+        }
+        found
+    }
+
+    fn erased(&mut self, ty: TypeId) -> Option<TypeId> {
+        // The vectors of Rust's standard library keep a pointer to bytes, whatever the elements.
+        let node = self.get(ty)?;
+        let base = node.name.split('<').next().unwrap_or_default();
+        let place = node.place;
+        (base == "RawVec" || base.ends_with("::RawVec")).then(|| self.parameter(place)).flatten()
+    }
+
+    fn global(&mut self, address: u64) -> Option<Global> {
+        if let Some(found) = self.global_in_units(address) {
+            return Some(found);
+        }
+        let units = self.index.units_to_search()?;
+        for number in 0..units {
+            self.read_unit(number).ok()?;
+        }
+        self.global_in_units(address)
+    }
+}
+
+/// Returns the place that an attribute refers to, in the unit that begins at `start` or elsewhere.
+pub(super) fn reference(start: usize, value: AttributeValue<Bytes<'_>>) -> Option<Place> {
+    match value {
+        AttributeValue::UnitRef(offset) => start.checked_add(offset.0).map(Place),
+        AttributeValue::DebugInfoRef(offset) => Some(Place(offset.0)),
+        _ => None,
+    }
+}
+
+/// Returns the entry that another one is an instance or the definition of.
+pub(super) fn origin(start: usize, entry: &Entry<'_>) -> Option<Place> {
+    let links = [dw::DW_AT_abstract_origin, dw::DW_AT_specification];
+    links.into_iter().find_map(|link| reference(start, entry.attr_value(link)?))
+}
+
+/// Returns the value of an attribute that is a number.
+pub(super) fn number(entry: &Entry<'_>, name: gimli::DwAt) -> Option<u64> {
+    entry.attr_value(name)?.udata_value()
+}
+
+/// Returns the distance of a bit field from the start of the struct in bits.
+fn bit_offset(entry: &Entry<'_>) -> Option<u64> {
+    number(entry, dw::DW_AT_data_bit_offset)
+}
+
+/// Returns a text cut to the maximum length of a name.
+pub(super) fn bounded(mut text: String) -> String {
+    let mut end = text.len().min(MAX_NAME);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}

@@ -1,0 +1,318 @@
+//! The window: the rows of the last epochs, and the state of the events at both ends of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use precise_model::{Capture, Epoch, EventInfo, Ledger, Meta, Name, Owner, RateChange, Row};
+
+use super::state::{Cost, Rates, State, at_the_read, gaps_since};
+use super::tables::{MOST_BYTES, Mover, Tables};
+
+/// The most rows that a window holds. A window that would have more has fewer epochs.
+pub const MOST_ROWS: usize = 1 << 18;
+/// The most notes of the run that are kept.
+const MOST_NOTES: usize = 20;
+/// The reason for which the ledger counts the samples of an epoch that does not fit.
+const TOO_LARGE: &str = "one epoch had more rows than the window holds";
+
+/// The last seconds of a run.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The rows of the window with everything that a capture has. Its ledger and its rates are
+    /// those of the window; its times count from the start of the window.
+    pub capture: Capture,
+    /// The time from the start of the run to the end of the window.
+    pub elapsed: Duration,
+    /// The cost at the end of the window.
+    pub cost: Cost,
+    /// Why the window is shorter than asked for, as a sentence; `None` if it is not.
+    pub shortened: Option<String>,
+}
+
+/// An epoch. The rows come from the naming thread, the state from the run loop; either may be the
+/// first.
+#[derive(Debug, Default)]
+struct Held {
+    named: Option<NamedEpoch>,
+    state: Option<State>,
+}
+
+#[derive(Debug)]
+struct NamedEpoch {
+    epoch: Epoch,
+    rows: Vec<Row>,
+    /// The number of samples of each event in the rows of all epochs so far, kept or not.
+    in_rows: Vec<u64>,
+    /// The number of those that were not kept.
+    unkept: Vec<u64>,
+}
+
+/// The rows of the last epochs of a run, in bounded memory.
+#[derive(Debug)]
+pub struct Window {
+    length_ns: u64,
+    most_rows: usize,
+    most_bytes: usize,
+    /// What is known before sampling, and does not change.
+    draft: Meta,
+    tables: Tables,
+    /// The bytes of `tables` at which items without rows are removed.
+    compact_at: usize,
+    owners: BTreeMap<String, Owner>,
+    epochs: VecDeque<Held>,
+    /// How many of `epochs` have rows, and how many have a state.
+    with_rows: usize,
+    with_state: usize,
+    /// The ledgers at the start of the window.
+    before: Vec<Ledger>,
+    rates: Vec<Rates>,
+    in_rows: Vec<u64>,
+    /// The number of samples of each event that were not kept, since the start.
+    unkept: Vec<u64>,
+    notes: Vec<String>,
+    shortened: bool,
+    /// The number of complete epochs since the start of the run.
+    version: u64,
+}
+
+impl Window {
+    /// Makes a window of this length for a run whose events and machine `draft` describes.
+    pub fn new(length: Duration, draft: Meta) -> Self {
+        Self::bounded(length, draft, MOST_ROWS, MOST_BYTES)
+    }
+
+    pub(super) fn bounded(length: Duration, draft: Meta, most_rows: usize, most_bytes: usize) -> Self {
+        let events = draft.events.len();
+        Self {
+            length_ns: u64::try_from(length.as_nanos()).unwrap_or(u64::MAX),
+            most_rows,
+            most_bytes,
+            rates: draft.events.iter().map(Rates::new).collect(),
+            draft,
+            tables: Tables::default(),
+            compact_at: most_bytes / 8,
+            owners: BTreeMap::new(),
+            epochs: VecDeque::new(),
+            with_rows: 0,
+            with_state: 0,
+            before: vec![Ledger::default(); events],
+            in_rows: vec![0; events],
+            unkept: vec![0; events],
+            notes: Vec::new(),
+            shortened: false,
+            version: 0,
+        }
+    }
+
+    /// Returns the number of epochs that were complete so far. A snapshot changes when this does.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Adds the rows of the next epoch, which is the last of `named`.
+    pub fn take(&mut self, named: &Capture, rows: &[Row]) {
+        let Some(epoch) = named.meta.epochs.last().copied() else { return };
+        if self.draft.start_unix_ns == 0 {
+            self.draft.start_unix_ns = named.meta.start_unix_ns;
+        }
+        for row in rows {
+            if let Some(sum) = self.in_rows.get_mut(usize::from(row.event)) {
+                *sum = sum.saturating_add(row.measures.count);
+            }
+        }
+        self.owners.extend(named.meta.owners.iter().map(|owner| (owner.path.clone(), owner.clone())));
+        let moved = if rows.len() > self.most_rows {
+            self.drop_rows(rows);
+            Vec::new()
+        } else {
+            let mut mover = Mover::new(named, &mut self.tables);
+            rows.iter().map(|row| mover.row(row)).collect()
+        };
+        let (in_rows, unkept) = (self.in_rows.clone(), self.unkept.clone());
+        self.held(self.with_rows).named = Some(NamedEpoch { epoch, rows: moved, in_rows, unkept });
+        self.with_rows += 1;
+        if self.with_rows <= self.with_state {
+            self.completed();
+        }
+    }
+
+    /// Adds the state at the end of the next epoch.
+    pub(super) fn state(&mut self, mut state: State) {
+        for (rates, changes) in self.rates.iter_mut().zip(&state.changes) {
+            rates.add(changes);
+        }
+        let new = std::mem::take(&mut state.notes);
+        let room = MOST_NOTES.saturating_sub(self.notes.len());
+        self.notes.extend(new.into_iter().take(room));
+        self.held(self.with_state).state = Some(state);
+        self.with_state += 1;
+        if self.with_state <= self.with_rows {
+            self.completed();
+        }
+    }
+
+    /// Returns the rate changes for [`Session::so_far`](crate::run::session::Session::so_far).
+    pub(super) fn rates_so_far(&self) -> Vec<Vec<RateChange>> {
+        self.rates.iter().map(Rates::so_far).collect()
+    }
+
+    fn held(&mut self, at: usize) -> &mut Held {
+        if at >= self.epochs.len() {
+            self.epochs.resize_with(at + 1, Held::default);
+        }
+        &mut self.epochs[at]
+    }
+
+    fn drop_rows(&mut self, rows: &[Row]) {
+        self.shortened = true;
+        for row in rows {
+            if let Some(sum) = self.unkept.get_mut(usize::from(row.event)) {
+                *sum = sum.saturating_add(row.measures.count);
+            }
+        }
+    }
+
+    /// Counts an epoch that is now complete. Removes the epochs that are too old, and those for
+    /// which there is no memory.
+    fn completed(&mut self) {
+        self.version += 1;
+        let newest = self.named().last().map_or(0, |named| named.epoch.end_ns);
+        let start = newest.saturating_sub(self.length_ns);
+        while self.complete() > 1 && self.named().next().is_some_and(|named| named.epoch.end_ns <= start) {
+            self.pop();
+        }
+        while self.complete() > 1 && self.rows() > self.most_rows {
+            self.shortened = true;
+            self.pop();
+        }
+        if self.tables.bytes() > self.compact_at {
+            self.compact();
+            while self.tables.bytes() > self.most_bytes && self.complete() > 1 {
+                self.shortened = true;
+                for _ in 0..self.complete().div_ceil(2) {
+                    self.pop();
+                }
+                self.compact();
+            }
+        }
+    }
+
+    fn complete(&self) -> usize {
+        self.with_rows.min(self.with_state)
+    }
+
+    fn named(&self) -> impl Iterator<Item = &NamedEpoch> {
+        self.epochs.iter().filter_map(|held| held.named.as_ref())
+    }
+
+    fn rows(&self) -> usize {
+        self.named().map(|named| named.rows.len()).sum()
+    }
+
+    /// Removes the first epoch, which is complete.
+    fn pop(&mut self) {
+        let Some(Held { named: Some(named), state: Some(state) }) = self.epochs.pop_front() else { return };
+        self.with_rows -= 1;
+        self.with_state -= 1;
+        self.before = self.ledgers(&named, &state);
+        for rates in &mut self.rates {
+            rates.forget_before(named.epoch.end_ns);
+        }
+    }
+
+    /// Removes everything from the tables that no row refers to.
+    fn compact(&mut self) {
+        let mut tables = Tables::default();
+        let mut mover = Mover::new(&self.tables, &mut tables);
+        for named in self.epochs.iter_mut().filter_map(|held| held.named.as_mut()) {
+            for row in &mut named.rows {
+                *row = mover.row(row);
+            }
+        }
+        self.tables = tables;
+        // Never again before as much was added as there is.
+        self.compact_at = (2 * self.tables.bytes()).clamp(self.most_bytes / 8, self.most_bytes);
+        let paths = self.paths();
+        self.owners.retain(|path, _| paths.contains(path.as_str()));
+    }
+
+    /// Returns the cgroups of all rows.
+    fn paths(&self) -> BTreeSet<String> {
+        let rows = self.named().flat_map(|named| &named.rows);
+        let mut ids: Vec<_> = rows
+            .filter_map(|row| match row.cgroup {
+                Name::Known(id) => Some(id),
+                Name::Unknown(_) => None,
+            })
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().map(|id| self.tables.names.get(id).to_owned()).collect()
+    }
+
+    /// Returns the ledger of each event at the end of an epoch.
+    fn ledgers(&self, named: &NamedEpoch, state: &State) -> Vec<Ledger> {
+        let of = |(at, event): (usize, &EventInfo)| {
+            let sum = |list: &[u64]| list.get(at).copied().unwrap_or(0);
+            let mut ledger = at_the_read(&event.ledger, sum(&named.in_rows) + sum(&state.dropped));
+            ledger.discarded.insert("the naming thread was behind".to_owned(), sum(&state.dropped));
+            ledger.discarded.insert(TOO_LARGE.to_owned(), sum(&named.unkept));
+            ledger
+        };
+        state.events.iter().enumerate().map(of).collect()
+    }
+
+    /// Returns the window as a capture; `None` before the first epoch is complete.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        let complete = || {
+            let held = self.epochs.iter().take(self.complete());
+            held.filter_map(|held| Some((held.named.as_ref()?, held.state.as_ref()?)))
+        };
+        let start_ns = complete().next()?.0.epoch.start_ns;
+        let (named, state) = complete().next_back()?;
+        let later = |ns: u64| ns.saturating_sub(start_ns);
+        let mut events = state.events.clone();
+        for (at, (event, now)) in events.iter_mut().zip(self.ledgers(named, state)).enumerate() {
+            event.ledger = self.before.get(at).map_or_else(|| now.clone(), |before| now.since(before));
+            event.ledger.discarded.retain(|_, count| *count > 0);
+            event.ledger.gaps = gaps_since(&event.ledger.gaps, start_ns);
+            if let Some(rates) = self.rates.get(at) {
+                rates.describe(event, start_ns);
+            }
+        }
+        let epochs = complete().map(|(named, _)| Epoch {
+            start_ns: later(named.epoch.start_ns),
+            end_ns: later(named.epoch.end_ns),
+        });
+        let rows = complete().enumerate().flat_map(|(number, (named, _))| {
+            named.rows.iter().map(move |row| Row { epoch: number as u32, ..*row })
+        });
+        let meta = Meta {
+            start_unix_ns: self.draft.start_unix_ns + start_ns,
+            epochs: epochs.collect(),
+            events,
+            owners: self.owners.values().cloned().collect(),
+            overhead: state.overhead,
+            notes: self.draft.notes.iter().chain(&self.notes).cloned().collect(),
+            ..self.draft.clone()
+        };
+        let Tables { names, code, data, stacks, .. } = self.tables.clone();
+        let shortened = self.shortened.then(|| {
+            let seconds = later(named.epoch.end_ns) as f64 / 1e9;
+            format!(
+                "The window is shortened to {seconds:.0} s, because more rows or names would not fit in its \
+                 memory."
+            )
+        });
+        Some(Snapshot {
+            capture: Capture { meta, names, code, data, stacks, rows: rows.collect() },
+            elapsed: Duration::from_nanos(named.epoch.end_ns),
+            cost: state.cost,
+            shortened,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "window_tests.rs"]
+mod tests;

@@ -1,0 +1,329 @@
+//! The screen of `precise top`: a live window as tables and strips, drawn into cells.
+//!
+//! The screen knows no terminal. [`Screen::show`] takes the newest window, [`Screen::key`] a key,
+//! and [`Screen::draw`] fills a buffer of any size. Every number comes from a view: a tab is a view
+//! of the window, narrowed by the filter.
+//!
+//! Names come from the profiled programs, so every text is made safe before it becomes a cell.
+
+mod answers;
+mod columns;
+mod draw;
+mod head;
+mod help;
+mod strip;
+mod tab;
+#[cfg(test)]
+mod tests;
+
+use precise_model::keys::Sort;
+use precise_model::{Capture, text};
+use precise_sampling::top::Snapshot;
+use precise_views::narrow::{Wanted, narrow};
+use precise_views::trust::{Trust, trust};
+use precise_views::{idle, view};
+
+pub use answers::{Answer, Line, Table};
+pub use tab::Tab;
+
+/// A key, as the screen understands it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A character.
+    Char(char),
+    /// Return.
+    Enter,
+    /// Escape.
+    Escape,
+    /// Backspace.
+    Backspace,
+    /// Tab, to the next tab.
+    Next,
+    /// Shift and tab, or left: to the tab before.
+    Back,
+    /// One line up.
+    Up,
+    /// One line down.
+    Down,
+    /// One page up.
+    PageUp,
+    /// One page down.
+    PageDown,
+    /// To the first line.
+    Home,
+    /// To the last line.
+    End,
+}
+
+/// What a key asks of the program around the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing.
+    None,
+    /// To end.
+    Quit,
+    /// To write the window to a file: [`Screen::window`].
+    Write,
+}
+
+/// The colours of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// None: bold, reversed and plain text only.
+    None,
+    /// The sixteen colours that every terminal has.
+    Few,
+    /// 24 bits.
+    True,
+}
+
+/// The longest filter that can be typed, in characters.
+const LONGEST_FILTER: usize = 500;
+/// The orders of tables, in the order in which a key takes them.
+const SORTS: [(Sort, &str); 5] = [
+    (Sort::Samples, "samples"),
+    (Sort::Period, "events"),
+    (Sort::Latency, "latency"),
+    (Sort::Average, "average latency"),
+    (Sort::Maximum, "largest latency"),
+];
+
+/// A window, and what was made of it.
+#[derive(Debug)]
+struct Shown {
+    snapshot: Snapshot,
+    /// The part that the filter selects, without idle CPUs; or why there is none.
+    part: Result<Capture, String>,
+    trust: Trust,
+}
+
+/// The state of the screen.
+#[derive(Debug)]
+pub struct Screen {
+    colours: Colours,
+    /// Whether samples of idle CPUs are included.
+    idle: bool,
+    shown: Option<Shown>,
+    /// The newest window, while an older one is shown.
+    newest: Option<Snapshot>,
+    paused: bool,
+    tab: Tab,
+    sort: usize,
+    event: usize,
+    /// The filter in effect, and its text; empty for none.
+    wanted: Wanted,
+    filter: String,
+    /// The filter that is being typed.
+    typed: Option<String>,
+    help: bool,
+    /// A sentence about the last key, until the next one.
+    message: Option<String>,
+    /// The answer of the tab, until something changes.
+    answer: Option<Answer>,
+    /// The size of the strip that `answer` was made for.
+    strip: (usize, usize),
+    /// The line that is selected, by its identity; lines move while the view is live.
+    selected: Option<String>,
+    /// The index of the selected line, if its identity is gone.
+    at: usize,
+    /// The first line that is visible, and the number of visible lines.
+    top: usize,
+    visible: usize,
+}
+
+impl Screen {
+    /// Makes a screen without a window. `idle` includes the samples of idle CPUs.
+    pub fn new(colours: Colours, idle: bool) -> Self {
+        Self {
+            colours,
+            idle,
+            shown: None,
+            newest: None,
+            paused: false,
+            tab: Tab::Functions,
+            sort: 0,
+            event: 0,
+            wanted: Wanted::default(),
+            filter: String::new(),
+            typed: None,
+            help: false,
+            message: None,
+            answer: None,
+            strip: (0, 0),
+            selected: None,
+            at: 0,
+            top: 0,
+            visible: 0,
+        }
+    }
+
+    /// Takes the newest window. While the screen is paused, the window is shown later.
+    pub fn show(&mut self, snapshot: Snapshot) {
+        if self.paused {
+            self.newest = Some(snapshot);
+            return;
+        }
+        let part = self.part(&snapshot);
+        let trust = trust(&snapshot.capture);
+        self.shown = Some(Shown { snapshot, part, trust });
+        self.answer = None;
+    }
+
+    /// Shows a sentence in the last line, until the next key.
+    pub fn say(&mut self, sentence: &str) {
+        self.message = Some(text::sanitize(sentence));
+    }
+
+    /// Returns the window that is shown, whole; `None` before the first.
+    pub fn window(&self) -> Option<&Capture> {
+        self.shown.as_ref().map(|shown| &shown.snapshot.capture)
+    }
+
+    /// Returns whether a filter is being typed, so that every character is part of it.
+    pub fn is_typing(&self) -> bool {
+        self.typed.is_some()
+    }
+
+    fn part(&self, snapshot: &Snapshot) -> Result<Capture, String> {
+        let narrowed = narrow(snapshot.capture.clone(), &self.wanted);
+        let mut part = narrowed.map_err(|error: view::NoAnswer| {
+            let advice = error.advice.map_or_else(String::new, |advice| format!(" {advice}"));
+            text::sanitize(&format!("{}{advice}", text::ending(&error.text)))
+        })?;
+        idle::leave_out(&mut part, self.idle);
+        Ok(part)
+    }
+
+    /// Narrows the shown window again.
+    fn narrow_again(&mut self) {
+        if let Some(Shown { snapshot, trust, .. }) = self.shown.take() {
+            let part = self.part(&snapshot);
+            self.shown = Some(Shown { snapshot, part, trust });
+        }
+        self.answer = None;
+    }
+
+    /// Handles a key.
+    pub fn key(&mut self, key: Key) -> Action {
+        self.message = None;
+        if self.help {
+            self.help = false;
+            return if key == Key::Char('q') { Action::Quit } else { Action::None };
+        }
+        if self.typed.is_some() {
+            self.type_filter(key);
+            return Action::None;
+        }
+        match key {
+            Key::Char('q') => return Action::Quit,
+            Key::Char('w') if self.shown.is_some() => return Action::Write,
+            Key::Char('w') => self.say("There is nothing to write yet."),
+            Key::Char('?' | 'h') => self.help = true,
+            Key::Char('/') => self.typed = Some(self.filter.clone()),
+            Key::Char(' ') => self.pause(),
+            Key::Char('s') => self.next_sort(),
+            Key::Char('e') => self.next_event(),
+            Key::Escape if !self.filter.is_empty() => self.set_filter(String::new()),
+            Key::Char(digit @ '1'..='9') => {
+                let at = digit as usize - '1' as usize;
+                if let Some(tab) = Tab::ALL.get(at) {
+                    self.turn_to(*tab);
+                }
+            }
+            Key::Next => self.turn_to(self.tab.beside(1)),
+            Key::Back => self.turn_to(self.tab.beside(Tab::ALL.len() - 1)),
+            Key::Char('k') | Key::Up => self.select(|at, _| at.saturating_sub(1)),
+            Key::Char('j') | Key::Down => self.select(|at, _| at + 1),
+            Key::PageUp => self.select(usize::saturating_sub),
+            Key::PageDown => self.select(|at, page| at + page),
+            Key::Home => self.select(|_, _| 0),
+            Key::End => self.select(|_, _| usize::MAX),
+            Key::Char(_) | Key::Enter | Key::Escape | Key::Backspace => {}
+        }
+        Action::None
+    }
+
+    fn turn_to(&mut self, tab: Tab) {
+        (self.tab, self.answer, self.selected, self.at, self.top) = (tab, None, None, 0, 0);
+    }
+
+    fn pause(&mut self) {
+        self.paused = !self.paused;
+        if let Some(newest) = self.newest.take() {
+            self.show(newest);
+        }
+    }
+
+    fn type_filter(&mut self, key: Key) {
+        let Some(typed) = &mut self.typed else { return };
+        match key {
+            Key::Char(c) if typed.chars().count() < LONGEST_FILTER => typed.push(c),
+            Key::Backspace => drop(typed.pop()),
+            Key::Escape => self.typed = None,
+            Key::Enter => {
+                let typed = std::mem::take(typed);
+                self.set_filter(typed.trim().to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    /// Parses a filter and uses it. One that cannot be parsed stays in the box.
+    fn set_filter(&mut self, typed: String) {
+        let mut wanted = Wanted::default();
+        if !typed.is_empty() {
+            match wanted.flags.clone().with_filter(&typed) {
+                Ok(flags) => wanted.flags = flags,
+                Err(error) => {
+                    self.say(&error.to_string());
+                    self.typed = Some(typed);
+                    return;
+                }
+            }
+        }
+        (self.typed, self.filter, self.wanted) = (None, typed, wanted);
+        self.narrow_again();
+    }
+
+    /// Returns the orders that the shown event has.
+    fn sorts(&self) -> impl Iterator<Item = usize> {
+        let events = self.window().map_or(&[][..], |capture| &capture.meta.events);
+        let timed = events.get(self.event).is_some_and(|event| event.fields.latency);
+        (0..SORTS.len()).filter(move |at| timed || *at < 2)
+    }
+
+    fn next_sort(&mut self) {
+        let next = self.sorts().find(|at| *at > self.sort);
+        (self.sort, self.answer) = (next.unwrap_or(0), None);
+    }
+
+    fn next_event(&mut self) {
+        let events = self.window().map_or(1, |capture| capture.meta.events.len().max(1));
+        self.event = (self.event + 1) % events;
+        if !self.sorts().any(|at| at == self.sort) {
+            self.sort = 0;
+        }
+        self.turn_to(self.tab);
+    }
+
+    /// Moves the selection; `to` gets the selected line and the number of visible lines.
+    fn select(&mut self, to: impl Fn(usize, usize) -> usize) {
+        let Some(answer) = &self.answer else { return };
+        let last = answer.lines().saturating_sub(1);
+        self.at = to(self.at, self.visible.max(1)).min(last);
+        self.selected = answer.id(self.at).map(str::to_owned);
+    }
+
+    /// Finds the selected line in a new answer, and scrolls until it is visible.
+    fn follow(&mut self, visible: usize) {
+        let Some(answer) = &self.answer else { return };
+        self.visible = visible;
+        if let Some(at) = self.selected.as_deref().and_then(|id| answer.position(id)) {
+            self.at = at;
+        }
+        self.at = self.at.min(answer.lines().saturating_sub(1));
+        let lowest = (self.at + 1).saturating_sub(visible);
+        let highest = answer.lines().saturating_sub(visible);
+        self.top = self.top.clamp(lowest, self.at.max(lowest)).min(highest);
+    }
+}

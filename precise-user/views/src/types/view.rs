@@ -1,0 +1,65 @@
+//! Registry entry of `precise types`.
+
+use precise_model::{Dimension, Preset};
+
+use super::csv::types_csv;
+use super::text::types_text;
+use super::{TypeProfile, TypesOptions, types};
+use crate::document::document_type;
+use crate::render::TextOptions;
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
+
+/// The view `precise types`.
+#[derive(Debug)]
+pub struct TypesView;
+
+document_type!(TypeProfile: "types" 1);
+
+impl View for TypesView {
+    const NAME: &'static str = "types";
+    const ABOUT: &'static str = "Show which structs and fields the samples access";
+    const NEEDS: Need = Need { dimensions: &[Dimension::Ip], preset: Preset::Loads };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            command: "precise record -e loads -- ./program && precise types",
+            says: "Record a program, then show its structs by their share of the latency.",
+        },
+        Example {
+            command: "precise types Order",
+            says: "Show the layout of the types whose name contains `Order`, with the samples of each field.",
+        },
+    ];
+    const CODE: bool = true;
+    const OPTIONS: &'static [Opt] = &[
+        Opt::new("types", OptionKind::Text, "TYPE", "Show the layouts of types whose name is or contains TYPE")
+            .positional()
+            .several(),
+        Opt::limit("20", "Show N types of each event"),
+    ];
+    type Options = TypesOptions;
+    type Answer = TypeProfile;
+
+    fn options(values: &Values) -> Result<TypesOptions, NoAnswer> {
+        let names = values.all("types").to_vec();
+        Ok(TypesOptions { limit: values.number("limit")?, names, ..TypesOptions::default() })
+    }
+
+    fn answer(input: &mut Input<'_>, options: &TypesOptions) -> Result<TypeProfile, NoAnswer> {
+        Ok(types(input.capture, options, input.code)?)
+    }
+
+    fn text(answer: &TypeProfile, options: &TypesOptions, text: &TextOptions) -> String {
+        types_text(answer, !options.names.is_empty(), text)
+    }
+
+    fn csv(answer: &TypeProfile, options: &TypesOptions, separator: &str) -> String {
+        types_csv(answer, !options.names.is_empty(), separator)
+    }
+
+    #[cfg(test)]
+    fn trials() -> crate::view::trial::Trials {
+        use super::tests::{Orders, capture};
+        use crate::view::trial::{Trial, Trials};
+        Trials::Weighs(vec![Trial::of(capture(), 8).code(Orders)])
+    }
+}

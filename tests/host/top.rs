@@ -1,0 +1,166 @@
+//! `precise top`, in a real terminal: tmux is one whose screen can be read.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use precise_tests::{
+    clock::Clock,
+    kill_on_drop::KillOnDrop,
+    program,
+    run::{binary, precise},
+};
+
+const WORK: &str = "volatile long s;
+    __attribute__((noinline)) void known_work(void) { for (long i = 0; i < 1000000; i++) s += i; }
+    int main(void) { for (;;) known_work(); }";
+
+/// A terminal with `precise top` in it.
+struct Terminal {
+    /// The name of the server, which no other test has.
+    server: String,
+}
+
+impl Terminal {
+    fn start(folder: &Path, size: (u16, u16), top: &str) -> Result<Self> {
+        let server = format!("precise-top-{}-{}", std::process::id(), size.0);
+        let terminal = Self { server };
+        let (columns, lines) = (size.0.to_string(), size.1.to_string());
+        // The shell stays, so that the screen after the end can be read.
+        let command = format!("{} top {top}; echo ended with $?; exec cat", binary()?.display());
+        let folder = folder.display().to_string();
+        terminal.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            &columns,
+            "-y",
+            &lines,
+            "-c",
+            &folder,
+            "-e",
+            "LC_ALL=C.UTF-8",
+            &command,
+        ])?;
+        Ok(terminal)
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Result<String> {
+        let output = Command::new("tmux").arg("-u").args(["-L", &self.server]).args(arguments).output();
+        let output = output.context("tmux: cargo xtask setup installs it")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "tmux {arguments:?}: {said}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    fn press(&self, keys: &[&str]) -> Result<()> {
+        self.tmux(&[&["send-keys"], keys].concat()).map(drop)
+    }
+
+    /// Waits for a screen that is right, and returns its lines.
+    fn wait(&self, what: &str, right: impl Fn(&[&str]) -> bool) -> Result<Vec<String>> {
+        let clock = Clock::start();
+        loop {
+            let screen = self.tmux(&["capture-pane", "-p"])?;
+            let lines: Vec<&str> = screen.lines().collect();
+            if right(&lines) {
+                return Ok(lines.into_iter().map(str::to_owned).collect());
+            }
+            ensure!(clock.elapsed() < Duration::from_secs(10), "{what} did not come:\n{screen}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn shows(&self, text: &str) -> Result<Vec<String>> {
+        self.wait(text, |lines| lines.iter().any(|line| line.contains(text)))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _gone = self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn a_session_on_a_small_and_on_a_large_screen() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let work = program::c(folder.path(), "topwork", WORK)?;
+    let _work = KillOnDrop::from(Command::new(work).spawn()?);
+    let terminal = Terminal::start(folder.path(), (80, 24), "-e cpu-clock --epoch 200ms -o top.parquet")?;
+    let screen = terminal.shows("known_work")?;
+    ensure!(screen[0].starts_with("precise top  cpu-clock of all processes  last "), "{screen:#?}");
+    ensure!(screen[1].contains(" samples/s  cost: sampling "), "{screen:#?}");
+    ensure!(screen[2].starts_with("ledger  seen ") && screen[2].contains("lost 0; closes"), "{screen:#?}");
+    ensure!(screen[3].starts_with("verdict NOT PRECISE"), "{screen:#?}");
+    ensure!(screen[4].starts_with("1 Functions 2 Lines 3 Levels 4 Cgroups 5 Time"), "{screen:#?}");
+    ensure!(screen[23].starts_with("q quit  ? help  / filter"), "{screen:#?}");
+
+    terminal.press(&["3"])?;
+    terminal.shows("needs the")?;
+    terminal.press(&["5"])?;
+    terminal.shows("functions upwards")?;
+    terminal.press(&["8"])?;
+    terminal.shows("Ledger of cpu-clock")?;
+    terminal.press(&["1", "/"])?;
+    terminal.press(&["-l", "comm == topwork"])?;
+    terminal.press(&["Enter"])?;
+    let one = |lines: &[&str]| lines.get(6).is_some_and(|line| line.contains("known_work"));
+    terminal.wait("the filtered table", |lines| one(lines) && lines[23].contains("[comm == topwork]"))?;
+
+    terminal.tmux(&["resize-window", "-x", "200", "-y", "60"])?;
+    terminal.wait("the larger screen", |lines| {
+        one(lines) && lines.get(59).is_some_and(|l| l.starts_with("q quit"))
+    })?;
+    terminal.press(&["w"])?;
+    terminal.shows("Wrote the window to top.parquet.")?;
+    terminal.press(&["q"])?;
+    let screen = terminal.shows("ended with 0")?;
+    ensure!(!screen.iter().any(|line| line.contains("1 Functions")), "the screen stayed: {screen:#?}");
+
+    // What was written is a capture whose ledger closes, and that knows the work.
+    let file = folder.path().join("top.parquet").display().to_string();
+    let said = precise(["report", "-i", &file, "--by", "function", "--json"])?.expect(0)?.stdout;
+    let report: serde_json::Value = serde_json::from_str(&said)?;
+    let trust = &report["events"][0]["trust"];
+    ensure!(trust["closes"] == true && trust["unaccounted"] == 0, "{trust}");
+    let findings = trust["findings"].to_string();
+    ensure!(!findings.contains("The rows hold"), "{findings}");
+    ensure!(said.contains("known_work"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn the_terminal_is_given_back_however_the_view_ends() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (number, end) in ["C-c", "SIGTERM"].into_iter().enumerate() {
+        let terminal = Terminal::start(folder.path(), (90 + number as u16, 24), "-e cpu-clock")?;
+        terminal.shows("1 Functions")?;
+        match end {
+            "C-c" => terminal.press(&["C-c"])?,
+            _ => {
+                let shell = terminal.tmux(&["display-message", "-p", "#{pane_pid}"])?;
+                let done =
+                    Command::new("pkill").args(["-TERM", "-P", shell.trim(), "-x", "precise"]).status()?;
+                ensure!(done.success(), "no precise below the shell {shell}");
+            }
+        }
+        terminal.shows("ended with 0")?;
+        // The shell's terminal echoes again: raw mode is off.
+        terminal.press(&["-l", "echoed"])?;
+        terminal.shows("echoed")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_view_without_a_screen_is_refused_in_words() -> Result<()> {
+    let output = Command::new(binary()?).arg("top").stdin(Stdio::null()).output()?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.code() == Some(2) && said.contains("needs a terminal"), "{said}");
+    ensure!(said.contains("precise record"), "{said}");
+    Ok(())
+}

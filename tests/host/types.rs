@@ -1,0 +1,216 @@
+//! Types of programs in C, C++ and Rust whose objects are known: they print where their objects
+//! are, and touch each field on a fresh page. A page fault is an exact sample, so the field of each
+//! sample is known from its address, and must be the one that `precise types` names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use precise::capture::CaptureFile as _;
+use precise::model::Capture;
+use precise_tests::{
+    program::{c, cpp, rust},
+    run::precise,
+};
+
+/// The fields of the objects of all three programs, by their offset: each is on a page of its own.
+const FIELDS: [(u64, &str); 5] =
+    [(0, "id"), (4096, "price"), (8192, "at.y"), (12288, "history"), (16384, "next")];
+/// The size of an object.
+const SIZE: u64 = 20480;
+
+const C: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+struct point { int x, y; };
+struct order {
+    long id; char a[4088];
+    double price; char b[4084];
+    struct point at; char c[4092];
+    long history[512];
+    struct order *next; char d[4088];
+};
+__attribute__((noinline)) void fill(struct order *all, long n) {
+    for (long i = 0; i < n; i++) {
+        all[i].id = i;
+        if (i % 2) all[i].price = i * 0.5;
+        if (i % 3) all[i].history[i & 7] += i;
+    }
+}
+__attribute__((noinline)) void link(struct order *all, long n) {
+    struct order *last = 0;
+    for (struct order *o = all; o < all + n; o++) { o->next = last; last = o; }
+}
+__attribute__((noinline)) long walk(struct order *o) {
+    long sum = 0;
+    for (; o; o = o->next) sum += o->at.y;
+    return sum;
+}
+int main(void) {
+    long n = 150;
+    struct order *all = mmap(0, n * sizeof *all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(all, n * sizeof *all, MADV_NOHUGEPAGE);
+    fprintf(stderr, "objects %p %ld %zu\n", (void *)all, n, sizeof *all);
+    fill(all, n);
+    link(all, n);
+    return (int)walk(all + n - 1);
+}
+"#;
+
+const CPP: &str = r#"
+#include <cstdio>
+#include <sys/mman.h>
+struct named { long id; char a[4088]; };
+struct point { int x, y; };
+template <class T> struct priced : named { T price; char b[4084]; point at; char c[4092]; };
+struct order : priced<double> { long history[512]; order *next; char d[4088]; };
+struct book {
+    order *all; long n;
+    __attribute__((noinline)) void fill() {
+        for (long i = 0; i < n; i++) {
+            order &o = all[i];
+            o.id = i;
+            if (i % 2) o.price = i * 0.5;
+            if (i % 3) o.history[i & 7] += i;
+        }
+    }
+    __attribute__((noinline)) void link() {
+        order *last = nullptr;
+        for (order *o = all; o != all + n; o++) { o->next = last; last = o; }
+    }
+    __attribute__((noinline)) long walk() const {
+        long sum = 0;
+        for (const order *o = all + n - 1; o; o = o->next) sum += o->at.y;
+        return sum;
+    }
+};
+int main() {
+    book b{nullptr, 150};
+    size_t bytes = b.n * sizeof(order);
+    b.all = (order *)mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(b.all, bytes, MADV_NOHUGEPAGE);
+    fprintf(stderr, "objects %p %ld %zu\n", (void *)b.all, b.n, sizeof(order));
+    b.fill();
+    b.link();
+    return (int)b.walk();
+}
+"#;
+
+const RUST: &str = r#"
+use std::alloc::{Layout, alloc};
+#[repr(C)] pub struct Point { x: i32, y: i32 }
+#[repr(C)] pub struct Order {
+    id: u64, a: [u8; 4088],
+    price: f64, b: [u8; 4084],
+    at: Point, c: [u8; 4092],
+    history: [u64; 512],
+    next: Option<&'static Order>, d: [u8; 4088],
+}
+#[inline(never)] fn fill(all: &mut [Order]) {
+    for (i, o) in all.iter_mut().enumerate() {
+        o.id = i as u64;
+        if i % 2 != 0 { o.price = i as f64 * 0.5; }
+        if i % 3 != 0 { o.history[i & 7] += i as u64; }
+    }
+}
+#[inline(never)] fn link(all: *mut Order, n: usize) {
+    let mut last = None;
+    for i in 0..n { unsafe { let o = &mut *all.add(i); o.next = last; last = Some(&*all.add(i)); } }
+}
+#[inline(never)] fn walk(mut o: Option<&Order>) -> i32 {
+    let mut sum = 0;
+    while let Some(one) = o { sum += one.at.y; o = one.next; }
+    sum
+}
+fn main() {
+    let n = 150;
+    let layout = Layout::from_size_align(n * size_of::<Order>(), 4096).unwrap();
+    let all = unsafe { alloc(layout) }.cast::<Order>();
+    eprintln!("objects {all:p} {n} {}", size_of::<Order>());
+    fill(unsafe { std::slice::from_raw_parts_mut(all, n) });
+    link(all, n);
+    println!("{}", walk(Some(unsafe { &*all.add(n - 1) })));
+}
+"#;
+
+#[test]
+fn fields_of_c() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    fields(folder.path(), &c(folder.path(), "orders", C)?, "order")
+}
+
+#[test]
+fn fields_of_cpp() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    fields(folder.path(), &cpp(folder.path(), "orders", CPP)?, "order")
+}
+
+#[test]
+fn fields_of_rust() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    fields(folder.path(), &rust(folder.path(), "orders", RUST)?, "orders::Order")
+}
+
+/// Records a program, and compares the fields that `precise types` names with those that the data
+/// addresses tell.
+fn fields(folder: &Path, program: &Path, name: &str) -> Result<()> {
+    let file = folder.join("faults.parquet").display().to_string();
+    let events = ["record", "-e", "page-faults", "-c", "1", "--granule", "1", "--by", "ip,address,thread"];
+    let ended =
+        precise([&events[..], &["-o", &file, "--", &program.display().to_string()]].concat())?.expect(0)?;
+    let capture = Capture::read(Path::new(&file))?;
+    let line = ended.stderr.lines().find_map(|line| line.strip_prefix("objects "));
+    let mut numbers = line.context("where the objects are")?.split(' ');
+    let mut number = |radix| -> Result<u64> {
+        let text = numbers.next().context("a number")?.trim_start_matches("0x");
+        Ok(u64::from_str_radix(text, radix)?)
+    };
+    let (start, count, size) = (number(16)?, number(10)?, number(10)?);
+    ensure!(size == SIZE, "an object has {size} bytes");
+
+    // What the addresses say.
+    let mut truth: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in &capture.rows {
+        let data = row.data.and_then(|id| capture.data.get(id as usize));
+        let Some(at) = data.and_then(|data| data.runtime_address.checked_sub(start)) else { continue };
+        if at < count * size {
+            let field = FIELDS.iter().rev().find(|(offset, _)| *offset <= at % size).context("a field")?;
+            *truth.entry(field.1).or_default() += row.measures.count;
+        }
+    }
+    ensure!(truth.len() == FIELDS.len(), "each field was touched: {truth:?}");
+
+    let ended = precise(["types", "-i", &file, "--json", name])?.expect(0)?;
+    let view: serde_json::Value = serde_json::from_str(&ended.stdout)?;
+    let types = view["events"][0]["types"].as_array().context("types")?;
+    let order = types.iter().find(|ty| ty["name"] == name).with_context(|| format!("{name}: {view:#}"))?;
+    let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0);
+    let found: BTreeMap<&str, u64> = order["fields"]
+        .as_array()
+        .context("fields")?
+        .iter()
+        .map(|field| (field["name"].as_str().unwrap_or(""), number(&field["samples"])))
+        .filter(|(_, samples)| *samples > 0)
+        .collect();
+    // No field has samples that the addresses do not tell, and few samples have no type.
+    let wrong =
+        found.iter().filter(|(field, samples)| truth.get(*field).is_none_or(|right| *samples > right));
+    assert_eq!(wrong.count(), 0, "{found:?} of {truth:?}");
+    let (typed, all) = (found.values().sum::<u64>(), truth.values().sum::<u64>());
+    assert!(typed * 10 >= all * 8, "{found:?} of {truth:?}");
+    // An index into an array says nothing about the start of the object.
+    assert_eq!(order["checked"]["contradicted"], 0);
+    let exact = typed - found.get("history").copied().unwrap_or(0);
+    assert_eq!(number(&order["checked"]["confirmed"]), exact);
+
+    // The account adds up.
+    let whole = precise(["types", "-i", &file, "--json", "-n", "10000"])?.expect(0)?;
+    let whole: serde_json::Value = serde_json::from_str(&whole.stdout)?;
+    let event = &whole["events"][0];
+    let sum = |list: &serde_json::Value| -> u64 {
+        list.as_array().into_iter().flatten().map(|one| number(&one["samples"])).sum()
+    };
+    assert_eq!(sum(&event["types"]) + sum(&event["untyped"]), number(&event["samples"]));
+    Ok(())
+}

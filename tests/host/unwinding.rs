@@ -1,0 +1,278 @@
+//! Programs without frame pointers with known call trees: each sample must have its chain, and each
+//! chain a reason for its end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use precise_tests::run::{Recorded, precise, undisturbed};
+use precise_tests::say;
+
+/// Waits until its tables are there, then faults pages in `touch`, through frames that are hard to
+/// unwind: variable stack space, pushed registers, a callback of the C library, a handler of a
+/// signal, a function that is left by longjmp, a thread, and a library that is loaded later.
+const FOREST: &str = r#"#define _GNU_SOURCE
+#include <alloca.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define NI __attribute__((noinline, noclone))
+#define AFTER __asm__ volatile("" ::: "memory")
+static char *next;
+NI void touch(long pages) { for (long i = 0; i < pages; i++, next += 4096) *(volatile char *)next = 1; AFTER; }
+NI void leaf(long pages) { volatile char room[200]; room[pages & 127] = 1; touch(pages); AFTER; }
+NI void variable(long pages) {
+    char *room = alloca(16 + (pages & 7) * 16);
+    memset(room, 1, 16);
+    __asm__ volatile("" ::"r"(room) : "memory");
+    leaf(pages);
+    AFTER;
+}
+NI long pushed(long pages, long a, long b, long c) {
+    long d = a * b, e = b * c, f = c * a, g = a ^ c;
+    variable(pages);
+    return a * b + c * d + e * f + g * pages;
+}
+static int compare(const void *a, const void *b) { (void)a; (void)b; leaf(1); return 0; }
+NI void callback(void) { int two[2] = { 2, 1 }; qsort(two, 2, sizeof *two, compare); AFTER; }
+static void handler(int signal) { (void)signal; leaf(7); AFTER; }
+NI void interrupted(void) { signal(SIGUSR1, handler); raise(SIGUSR1); AFTER; }
+static jmp_buf place;
+NI void jumps(void) { longjmp(place, 1); }
+NI void jumped(void) { if (!setjmp(place)) jumps(); leaf(9); AFTER; }
+static void *thread(void *no) { leaf(11); AFTER; return no; }
+NI void threads(void) { pthread_t id; pthread_create(&id, 0, thread, 0); pthread_join(id, 0); AFTER; }
+NI void recursive(int depth) { if (depth) recursive(depth - 1); else leaf(13); AFTER; }
+NI void loaded(const char *library) {
+    void *handle = dlopen(library, RTLD_NOW);
+    if (!handle) { puts(dlerror()); exit(1); }
+    void (*call)(void (*)(long)) = (void (*)(void (*)(long)))dlsym(handle, "calls_back");
+    usleep(1000000);
+    call(leaf);
+    dlclose(handle);
+    AFTER;
+}
+int main(int count, char **arguments) {
+    next = mmap(0, 4096 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(next, 4096 * 4096, MADV_NOHUGEPAGE);
+    usleep(1000000);
+    pushed(100, count, 3, 5);
+    callback();
+    interrupted();
+    jumped();
+    threads();
+    recursive(60);
+    if (count > 1) loaded(arguments[1]);
+    return 0;
+}
+"#;
+
+const LIBRARY: &str =
+    "void calls_back(void (*call)(long)) { call(17); __asm__ volatile(\"\" ::: \"memory\"); }\n";
+
+/// How the parts of the forest are called: the function that calls the last two, or all between
+/// `main` and `touch`, and the number of faults.
+const EXPECTED: [(&str, &str, u64); 6] = [
+    ("main;pushed;variable;leaf;touch", "", 100),
+    ("main;callback;", ";compare;leaf;touch", 1),
+    ("main;interrupted;", ";handler;leaf;touch", 7),
+    ("main;jumped;leaf;touch", "", 9),
+    ("", ";thread;leaf;touch", 11),
+    ("main;recursive;recursive;", ";recursive;leaf;touch", 13),
+];
+
+fn compile(folder: &Path, compiler: &str, source: &str, name: &str, more: &[&str]) -> Result<String> {
+    let extension = match compiler {
+        "rustc" => "rs",
+        "g++" => "cc",
+        _ => "c",
+    };
+    let (file, program) = (folder.join(format!("{name}.{extension}")), folder.join(name));
+    std::fs::write(&file, source)?;
+    let done = Command::new(compiler).args(more).arg("-o").args([&program, &file]).output();
+    let done = done.with_context(|| format!("{compiler} cannot be started: is it installed?"))?;
+    ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    Ok(program.display().to_string())
+}
+
+/// What `report -g` says of the chains of a run.
+struct Chains {
+    /// Samples by folded chain, of those that contain `touch`.
+    folded: BTreeMap<String, u64>,
+    /// Samples by the reason why chains end.
+    ends: BTreeMap<String, u64>,
+    samples: u64,
+}
+
+fn record(folder: &Path, command: &[&str], more: &[&str]) -> Result<Chains> {
+    let file = folder.join("chains.parquet");
+    let path = file.display().to_string();
+    let arguments =
+        [&["record", "-q", "-g", "-e", "page-faults", "-c", "1", "-o", &path], more, &["--"], command]
+            .concat();
+    let recorded = Recorded::of(precise(arguments)?.expect(0)?, &file)?;
+    ensure!(recorded.ledger().unaccounted() == 0, "{:?}", recorded.ledger());
+    let printed = precise(["flamegraph", "-i", &path, "--folded"])?.expect(0)?.stdout;
+    let mut folded = BTreeMap::new();
+    for line in printed.lines().filter(|line| line.contains("touch")) {
+        let (frames, samples) = line.rsplit_once(' ').context("a weight")?;
+        // Compilers move what is rarely executed into a part of its own.
+        *folded.entry(frames.replace(".cold", "")).or_default() += samples.parse::<u64>()?;
+    }
+    let report = precise(["report", "-i", &path, "--json", "-g"])?.expect(0)?.stdout;
+    let event = serde_json::from_str::<serde_json::Value>(&report)?["events"][0].clone();
+    let mut ends = BTreeMap::new();
+    for end in event["ends"].as_array().into_iter().flatten() {
+        let name = end["end"].as_str().context("a name")?.to_owned();
+        *ends.entry(name).or_default() += end["samples"].as_u64().context("a number")?;
+    }
+    Ok(Chains {
+        folded,
+        ends,
+        samples: recorded.ledger().counter(precise_common::ledger::Counter::Aggregated),
+    })
+}
+
+/// Checks the chains of the forest. They all begin in the outermost function.
+fn check(chains: &Chains, what: &str) {
+    for (begin, end, samples) in EXPECTED {
+        let found: Vec<_> = chains
+            .folded
+            .iter()
+            .filter(|(chain, _)| {
+                chain.contains(begin) && chain.ends_with(if end.is_empty() { begin } else { end })
+            })
+            .collect();
+        let sum: u64 = found.iter().map(|(_, samples)| **samples).sum();
+        assert_eq!(sum, samples, "{what}: {begin}…{end}: {:#?}", chains.folded);
+    }
+    let all: u64 = chains.folded.values().sum();
+    assert!(chains.folded.keys().all(|chain| !chain.contains("[chain ends")), "{what}: {:#?}", chains.folded);
+    let touched = EXPECTED.iter().map(|(.., samples)| samples).sum::<u64>();
+    assert!(all == touched || all == touched + 17, "{what}: {all} of {touched}: {:#?}", chains.folded);
+    assert_eq!(chains.ends.values().sum::<u64>(), chains.samples, "{what}: the ends add up");
+}
+
+#[test]
+fn every_chain_of_a_forest_is_whole() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let library = compile(folder.path(), "gcc", LIBRARY, "library.so", &["-O2", "-shared", "-fPIC"])?;
+        let plain = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-g"];
+        let variants: [(&str, &[&str]); 4] = [
+            ("plain", &[]),
+            ("no-pie", &["-no-pie", "-fcf-protection=none", "-O3"]),
+            ("lto", &["-flto", "-O3"]),
+            ("static", &["-static"]),
+        ];
+        for (name, more) in variants {
+            let options = [&plain[..], more].concat();
+            let program = compile(folder.path(), "gcc", FOREST, name, &options)?;
+            let is_static = name == "static";
+            let command: &[&str] = if is_static { &[&program] } else { &[&program, &library] };
+            let chains = record(folder.path(), command, &[])?;
+            check(&chains, name);
+            say(&format!("{name}: {} samples, ends {:?}", chains.samples, chains.ends));
+            if !is_static {
+                let loaded =
+                    chains.folded.iter().find(|(chain, _)| chain.contains(";loaded;calls_back;leaf;touch"));
+                assert_eq!(loaded.map(|(_, samples)| *samples), Some(17), "{:#?}", chains.folded);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The other way to read a sample, and both ways to choose how to unwind.
+#[test]
+fn ways_to_unwind() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let options = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+        let program = compile(folder.path(), "gcc", FOREST, "forest", &options)?;
+        for more in [&["--read-path", "probe"][..], &["--unwind-memory", "2M"]] {
+            check(&record(folder.path(), &[&program], more)?, &more.join(" "));
+        }
+        // At most three frames: the sampled one, and two callers.
+        let chains = record(folder.path(), &[&program], &["--stack-depth", "3"])?;
+        assert!(
+            chains.folded.contains_key("forest;[chain ends: too many frames];variable;leaf;touch"),
+            "{:#?}",
+            chains.folded
+        );
+        // Without frame pointers, following them is no way.
+        let lost = record(folder.path(), &[&program], &["--call-graph", "fp"])?;
+        let pushed = lost.folded.keys().any(|chain| chain.contains("main;pushed;variable;leaf;touch"));
+        assert!(!pushed && lost.ends.is_empty(), "{:#?}", lost.folded);
+        Ok(())
+    })
+}
+
+const CPLUSPLUS: &str = r#"#include <stdexcept>
+#include <sys/mman.h>
+#include <unistd.h>
+#define NI __attribute__((noinline, noclone))
+static char *next;
+extern "C" NI void touch(long pages) {
+    for (long i = 0; i < pages; i++, next += 4096) *(volatile char *)next = 1;
+    __asm__ volatile("" ::: "memory");
+}
+struct Guard { NI ~Guard() { touch(3); __asm__ volatile("" ::: "memory"); } };
+extern "C" NI void thrower(int depth) { Guard guard; if (depth) thrower(depth - 1); else throw std::runtime_error("x"); }
+extern "C" NI void catcher() { try { thrower(4); } catch (const std::exception &) { touch(5); } __asm__ volatile("" ::: "memory"); }
+int main() {
+    next = (char *)mmap(0, 4096 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(next, 4096 * 4096, MADV_NOHUGEPAGE);
+    usleep(1000000);
+    catcher();
+}
+"#;
+
+const RUST: &str = r#"use std::hint::black_box;
+#[inline(never)] fn touch(pages: &mut [u8], count: usize) { for at in 0..count { unsafe { (&raw mut pages[at * 4096]).write_volatile(1) } } }
+#[inline(never)] fn inner(pages: &mut [u8], more: &dyn Fn(usize) -> usize) { let n = more(19); touch(pages, n); black_box(()); }
+#[inline(never)] fn outer(pages: &mut Vec<u8>) { let k = black_box(1); inner(pages, &|n| n * k); black_box(()); }
+fn main() {
+    std::thread::sleep(std::time::Duration::from_millis(1000));
+    let mut pages: Vec<u8> = Vec::with_capacity(64 << 20);
+    unsafe { pages.set_len(1 << 20) };
+    outer(&mut pages);
+    std::thread::spawn(move || outer(&mut pages[(4096 * 32)..].to_vec())).join().unwrap();
+}
+"#;
+
+#[test]
+fn other_languages() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let options = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+        let program = compile(folder.path(), "g++", CPLUSPLUS, "cplusplus", &options)?;
+        let chains = record(folder.path(), &[&program], &[])?;
+        let sum = |begin: &str, end: &str| -> u64 {
+            let wanted =
+                chains.folded.iter().filter(|(chain, _)| chain.contains(begin) && chain.ends_with(end));
+            wanted.map(|(_, samples)| *samples).sum()
+        };
+        assert_eq!(sum("main;catcher;touch", "main;catcher;touch"), 5, "{:#?}", chains.folded);
+        // Each destructor is called while the exception passes through its frame.
+        assert_eq!(sum("main;catcher;thrower", ";thrower;Guard::~Guard();touch"), 15, "{:#?}", chains.folded);
+
+        let program = compile(folder.path(), "rustc", RUST, "rust", &["-O", "-Cforce-frame-pointers=no"])?;
+        let chains = record(folder.path(), &[&program], &[])?;
+        let found = chains
+            .folded
+            .iter()
+            .find(|(chain, _)| chain.ends_with(";rust::main;rust::outer;rust::inner;rust::touch"));
+        // The allocator has written to the first page before.
+        assert_eq!(found.map(|(_, samples)| *samples), Some(18), "{:#?}", chains.folded);
+        assert!(chains.folded.keys().all(|chain| !chain.contains("[chain ends")), "{:#?}", chains.folded);
+        Ok(())
+    })
+}
