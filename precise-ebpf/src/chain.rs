@@ -19,6 +19,19 @@ pub fn buffer(cpu: u32) -> Option<*mut u64> {
     CHAIN.get_ptr_mut(cpu).map(|buffer| buffer.cast())
 }
 
+/// The first word of the state between two frames.
+const STATE: usize = 160;
+const _: () = assert!(STATE >= ENTRIES);
+
+/// Returns the state between two frames in the buffer of a CPU. It is there and not on the stack,
+/// because the functions of the program have 512 bytes of stack together.
+#[inline(always)]
+pub fn state<T>(cpu: u32) -> Option<*mut T> {
+    const { assert!(STATE + size_of::<T>().div_ceil(8) <= LENGTH && align_of::<T>() <= 8) };
+    // SAFETY: within the buffer, before the word of the length.
+    buffer(cpu).map(|buffer| unsafe { buffer.add(STATE) }.cast())
+}
+
 /// Adds an entry to the chain in the buffer of a CPU, unless there would be no room for `after`
 /// more. Returns whether it did.
 #[inline(always)]

@@ -9,7 +9,9 @@ use core::{ffi::c_void, ptr};
 
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
-    helpers::generated::{bpf_get_current_task_btf, bpf_loop, bpf_probe_read_user, bpf_task_pt_regs},
+    helpers::generated::{
+        bpf_get_current_task_btf, bpf_get_smp_processor_id, bpf_loop, bpf_probe_read_user, bpf_task_pt_regs,
+    },
     macros::map,
     maps::Array,
 };
@@ -98,26 +100,27 @@ struct Walk {
     frame: Frame,
     /// The regions of the process: see [`Process::regions`].
     regions: u64,
-    /// The CPU, whose buffer the chain is in.
-    cpu: u32,
     /// Why the chain ended: an [`End`]; 0 as long as it has not.
-    end: u32,
+    end: u64,
 }
 
 /// Adds the frame to the chain, and goes to its caller. Returns 1 if there is none. The verifier
 /// checks this function once, however often it runs.
 #[inline(never)]
-extern "C" fn step(_index: u64, walk: *mut c_void) -> u64 {
-    // SAFETY: the address of a `Walk` on the stack of the caller of bpf_loop.
-    let walk = unsafe { &mut *walk.cast::<Walk>() };
-    if !chain::put(walk.cpu, walk.frame.ip, 1) {
-        walk.end = End::TooDeep as u32;
+extern "C" fn step(_index: u64, _context: *mut c_void) -> u64 {
+    // SAFETY: a helper without arguments.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    let Some(walk) = chain::state::<Walk>(cpu) else { return 1 };
+    // SAFETY: in the memory of a map, written by `walk`; only this CPU uses it.
+    let walk = unsafe { &mut *walk };
+    if !chain::put(cpu, walk.frame.ip, 1) {
+        walk.end = End::TooDeep as u64;
         return 1;
     }
     match unwind::step(&Maps, walk.regions, &mut walk.frame) {
         Ok(()) => 0,
         Err(end) => {
-            walk.end = end as u32;
+            walk.end = end as u64;
             1
         }
     }
@@ -199,11 +202,17 @@ fn of_process(cpu: u32, mut frame: Frame, (index, process): (u32, Process)) -> u
 /// Adds the frames from this one outwards. Returns why there is no further one.
 #[inline(always)]
 fn walk(cpu: u32, frame: Frame, regions: u64) -> u32 {
-    let mut walk = Walk { frame, regions, cpu, end: 0 };
-    // SAFETY: the callback has the signature that the helper calls, and the state outlives it.
-    unsafe { bpf_loop(config!(wide stack_depth) as u32, step as *mut c_void, (&raw mut walk).cast(), 0) };
+    let Some(walk) = chain::state::<Walk>(cpu) else { return End::TooDeep as u32 };
+    let depth = config!(wide stack_depth) as u32;
+    // SAFETY: in the memory of a map; only this CPU uses it. The callback has the signature that
+    // the helper calls.
+    let end = unsafe {
+        walk.write(Walk { frame, regions, end: 0 });
+        bpf_loop(depth, step as *mut c_void, ptr::null_mut(), 0);
+        (&raw const (*walk).end).read_volatile()
+    };
     // 0: the last frame has a caller, and there were to be no more frames.
-    if walk.end == 0 { End::TooDeep as u32 } else { walk.end }
+    if end == 0 { End::TooDeep as u32 } else { end as u32 }
 }
 
 /// Returns the entry of a process, and its index.

@@ -116,10 +116,17 @@ impl Process {
         };
         ensure!(fine, "{what}: {status}, and not one of {:?}: {said}", self.codes);
         if status.code() == Some(FAILED) {
-            ensure!(said.contains("error: "), "{what} does not say why it ended: {said}");
+            ensure!(says_why(&said), "{what} does not say why it ended: {said}");
         }
         Ok((status, said))
     }
+}
+
+/// Returns whether a run says more than what it says at its start.
+fn says_why(said: &str) -> bool {
+    let at_start = ["sampling ", "memory: "];
+    let mut sentences = said.lines().filter_map(|line| line.strip_prefix("precise: "));
+    sentences.any(|sentence| !at_start.iter().any(|start| sentence.starts_with(start)))
 }
 
 /// Returns where the threads of a process are in the kernel.
