@@ -1,5 +1,6 @@
-//! Programs that attack the process that looks up their names, run by a user without rights in namespaces of their
-//! own: nothing that they contain ends a run, fills its memory or costs the names of others.
+//! Programs that attack the process that looks up their names, run by a user without rights in
+//! namespaces of their own: nothing that they contain ends a run, fills its memory or costs the
+//! names of others.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};

@@ -38,8 +38,8 @@ pub struct C2c {
     /// a unit, a container or a pod.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroup_names: BTreeMap<String, String>,
-    /// Number of HITM loads that a ranking needs. Present if there are fewer: the order of the lines is
-    /// then not reliable.
+    /// Number of HITM loads that a ranking needs. Present if there are fewer: the order of the
+    /// lines is then not reliable.
     pub too_few: Option<u64>,
     /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
