@@ -49,8 +49,8 @@ impl CodeFiles {
         answer.recv().ok()
     }
 
-    /// Returns the path of a file and its unwind information, as
-    /// [`super::resolve::Resolver::unwind_info`] does; `None`: as in [`Self::find`].
+    /// Returns the path of a file and its unwind information, or why it cannot be read, in words
+    /// that follow the path; `None`: as in [`Self::find`].
     pub fn unwind(&self, content: ContentId) -> Option<(String, Result<UnwindInfo, String>)> {
         let (reply, answer) = channel();
         self.0.send(Request::Unwind(content, reply)).ok()?;

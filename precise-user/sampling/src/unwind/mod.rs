@@ -1,10 +1,10 @@
 //! Unwinding without frame pointers: follows what processes map as code, has tables made of the
 //! files, and publishes both to the program.
 //!
-//! 1. [`spaces`] follows the executable mappings of processes, from `/proc` and from the sideband.
+//! 1. `spaces` follows the executable mappings of processes, from `/proc` and from the sideband.
 //! 2. The thread of the symbolizer opens the files, and the reader makes tables of them
-//!    ([`crate::symbols::CodeFile`]).
-//! 3. [`publisher`] writes rules, tables, regions and processes into the shared arrays, where the
+//!    ([`crate::symbols::CodeFiles`]).
+//! 3. `publisher` writes rules, tables, regions and processes into the shared arrays, where the
 //!    program finds them.
 //!
 //! All of it runs on one thread ([`Unwinder`]). A process whose mappings, or whose tables, have not

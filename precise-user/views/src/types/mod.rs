@@ -283,13 +283,17 @@ fn of_event(
     };
     for (number, (id, at)) in sorted.functions(index).into_iter().enumerate() {
         if number >= MAX_FUNCTIONS {
-            at.values().flatten().for_each(|row| sorted.miss(row, ("not-looked-at", "function with fewer samples")));
+            at.values()
+                .flatten()
+                .for_each(|row| sorted.miss(row, ("not-looked-at", "function with fewer samples")));
             continue;
         }
         let wanted: Vec<u64> = at.keys().copied().collect();
         match files.types(&id, &wanted) {
             Ok(code) => sorted.function(&code, &at),
-            Err(_) => at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", "code not available"))),
+            Err(_) => {
+                at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", "code not available")))
+            }
         }
     }
     sorted.done(options, event, super::samples(capture, index))
@@ -370,7 +374,10 @@ impl<'a> Sorted<'a> {
     fn done(mut self, options: &TypesOptions, event: Event, samples: u64) -> TypesEvent {
         let no_access = self.untyped.get(&NO_ACCESS).copied().unwrap_or_default();
         let mut whole = self.typed.samples();
-        self.untyped.iter().filter(|(why, _)| **why != NO_ACCESS).for_each(|(_, samples)| whole.add(*samples));
+        self.untyped
+            .iter()
+            .filter(|(why, _)| **why != NO_ACCESS)
+            .for_each(|(_, samples)| whole.add(*samples));
         let accesses = self.all.count.saturating_sub(no_access.count);
         let checked = self.bases.judge();
         let timed = event.has_latency && self.typed.sum.measures.latency_sum > 0;

@@ -18,12 +18,7 @@ use crate::testing::csv_has_a_field_for_each_name;
 pub(crate) struct Orders;
 
 fn order() -> Layout {
-    let field = |name: &str, offset| Field {
-        name: name.into(),
-        type_name: "long".into(),
-        offset,
-        size: 8,
-    };
+    let field = |name: &str, offset| Field { name: name.into(), type_name: "long".into(), offset, size: 8 };
     let fields = vec![field("next", 0), field("id", 8), field("seq", 64)];
     Layout { name: "Order".into(), kind: Kind::Struct, size: 128, alignment: 8, fields, cut: false }
 }
@@ -38,7 +33,8 @@ impl Code for Orders {
     }
 
     fn types(&mut self, _: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
-        let object = |offset| Object { layout: 0, offset, indexed: false, origin: Origin::Variable, global: None };
+        let object =
+            |offset| Object { layout: 0, offset, indexed: false, origin: Origin::Variable, global: None };
         let of = |at: &u64| {
             let object = match at {
                 0 => Ok(object(0)),

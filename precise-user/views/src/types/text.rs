@@ -23,7 +23,9 @@ pub fn types_text(view: &TypeProfile, layouts: bool, options: &TextOptions) -> S
         out += &header(&view.run, &event.event, event.samples, options);
         out.push('\n');
         out += &match event.too_few {
-            Some(needed) if !event.types.is_empty() || event.accesses > 0 => too_few(event.accesses, needed, options),
+            Some(needed) if !event.types.is_empty() || event.accesses > 0 => {
+                too_few(event.accesses, needed, options)
+            }
             _ => String::new(),
         };
         out += &account(event);
@@ -118,7 +120,8 @@ fn types(event: &TypesEvent, options: &TextOptions) -> String {
 }
 
 fn untyped(event: &TypesEvent, options: &TextOptions) -> String {
-    let mut table = Table::new(vec![Column::number("Samples"), Column::text("Without a type, because", Cut::End)]);
+    let mut table =
+        Table::new(vec![Column::number("Samples"), Column::text("Without a type, because", Cut::End)]);
     for missing in &event.untyped {
         table.row(vec![thousands(missing.samples), missing.words.clone()]);
     }
@@ -138,7 +141,8 @@ fn layout(ty: &SampledType, options: &TextOptions) -> String {
     );
     let timed = ty.fields.iter().any(|field| field.average.is_some());
     let threads = ty.fields.iter().any(|field| field.threads.is_some());
-    let mut columns: Vec<Column> = ["Offset", "Size", "Share", "Samples", "Loads", "Stores"].map(Column::number).into();
+    let mut columns: Vec<Column> =
+        ["Offset", "Size", "Share", "Samples", "Loads", "Stores"].map(Column::number).into();
     if timed {
         columns.push(Column::number("Avg"));
     }

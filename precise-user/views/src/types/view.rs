@@ -31,9 +31,14 @@ impl View for TypesView {
     ];
     const CODE: bool = true;
     const OPTIONS: &'static [Opt] = &[
-        Opt::new("types", OptionKind::Text, "TYPE", "Show the layouts of types whose name is or contains TYPE")
-            .positional()
-            .several(),
+        Opt::new(
+            "types",
+            OptionKind::Text,
+            "TYPE",
+            "Show the layouts of types whose name is or contains TYPE",
+        )
+        .positional()
+        .several(),
         Opt::limit("20", "Show N types of each event"),
     ];
     type Options = TypesOptions;
