@@ -275,7 +275,7 @@ complete -c precise -n "__fish_precise_using_subcommand report" -s G -l cgroup -
 complete -c precise -n "__fish_precise_using_subcommand report" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l by -d 'Group by these keys: function, line, module, cgroup, cpu, level, latency, …' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -s g -l call-graph -d 'Show the callers and callees of FUNCTION [default: of the hottest]' -r
-complete -c precise -n "__fish_precise_using_subcommand report" -l html -d 'Write one HTML page with all findings, tables and pictures; it needs no network' -r -F
+complete -c precise -n "__fish_precise_using_subcommand report" -l html -d 'Write one HTML page with all findings, tables and pictures' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -s s -l sort -d 'Sort by samples, period, latency, avg, max, or a key' -r

@@ -328,7 +328,7 @@ _arguments "${_arguments_options[@]}" : \
 '--by=[Group by these keys\: function, line, module, cgroup, cpu, level, latency, …]:KEYS:_default' \
 '(--by -s --sort)-g+[Show the callers and callees of FUNCTION \[default\: of the hottest\]]::FUNCTION:_default' \
 '(--by -s --sort)--call-graph=[Show the callers and callees of FUNCTION \[default\: of the hottest\]]::FUNCTION:_default' \
-'(--by -g --call-graph -s --sort -n --limit --json -x --field-separator)--html=[Write one HTML page with all findings, tables and pictures; it needs no network]:FILE:_files' \
+'(--by -g --call-graph -s --sort -n --limit --json -x --field-separator)--html=[Write one HTML page with all findings, tables and pictures]:FILE:_files' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '-s+[Sort by samples, period, latency, avg, max, or a key]:WHAT:_default' \

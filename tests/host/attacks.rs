@@ -1,5 +1,6 @@
-//! Programs that attack whoever names them, run by a user without rights in namespaces of their
-//! own: nothing that they contain ends a run, fills its memory or costs the names of others.
+//! Programs that attack the process that looks up their names, run by a user without rights in
+//! namespaces of their own: nothing that they contain ends a run, fills its memory or costs the
+//! names of others.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -19,7 +20,7 @@ const PAGES: u64 = 211;
 const MEMORY: u64 = 256 << 20;
 
 /// Debug information in which functions are inlined into each other, a million times, at every
-/// address. Whoever descends into them needs that much stack.
+/// address. A reader that descends into them needs that much stack.
 const NESTED: &str = r#"
     .section .debug_abbrev,"",@progbits
     .byte 1,0x11,1, 0x11,1, 0x12,7, 0x10,0x17, 0,0

@@ -171,7 +171,7 @@ fn files_that_are_no_captures() -> Result<()> {
     changed[middle..middle + 64].fill(0xff);
     let cases: [(&str, &[u8]); 7] = [
         ("empty", b""),
-        ("text", b"this is no capture\n"),
+        ("text", b"this is not a capture\n"),
         ("perf", b"PERFILE2\x68\0\0\0\0\0\0\0"),
         ("magic only", b"PAR1PAR1"),
         ("first half", &good[..good.len() / 2]),
@@ -282,7 +282,7 @@ fn a_kernel_without_btf() -> Result<()> {
 }
 
 #[test]
-fn whoever_reads_has_seen_enough() -> Result<()> {
+fn a_reader_may_have_seen_enough() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = capture(folder.path())?.display().to_string();
     for arguments in [

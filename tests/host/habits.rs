@@ -129,7 +129,8 @@ fn a_run_of_processes_ends_with_them_and_what_they_started() -> Result<()> {
     let script = "sleep 1; (sleep 1; ls / >/dev/null) & exit";
     let mut sampled = Command::new("sh").args(["-c", script]).spawn()?;
     let pid = sampled.id().to_string();
-    // Otherwise it remains as a zombie, which is no end for its parent, but is one for the kernel.
+    // Otherwise it remains as a zombie, which is not an end for its parent, but is one for the
+    // kernel.
     let waiting = std::thread::spawn(move || sampled.wait());
     let begin = Instant::now();
     precise([&FAULTS[..], &["-q", "-o", &path, "--duration", "60s", "-p", &pid]].concat())?.expect(0)?;

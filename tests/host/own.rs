@@ -151,7 +151,7 @@ fn a_burst_does_not_fill_a_table_unread() -> Result<()> {
     Ok(())
 }
 
-/// On an idle machine a timer misses most of the idle time, which is no loss; on a busy one it
+/// On an idle machine a timer misses most of the idle time, which is not a loss; on a busy one it
 /// misses nothing.
 #[test]
 fn idle_time_is_no_loss_and_no_row() -> Result<()> {

@@ -194,7 +194,7 @@ fn plain_number(text: &str) -> Result<u64> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     }
-    .with_context(|| format!("{text} is no number"))
+    .with_context(|| format!("{text} is not a number"))
 }
 
 fn parse(line: &str, places: &Places) -> Result<Option<Line>> {

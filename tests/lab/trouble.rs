@@ -21,7 +21,7 @@ lab-trouble batch WAKEUP COMMAND…
     while COMMAND runs; prints \"seen N\", the samples that reached the program. 0 lets the driver hand over PEBS records in
     batches.
 lab-trouble hold CALLS
-    Calls bpf(2) on CPU 0 so many times: meanwhile the kernel runs no eBPF program of a sample there.
+    Calls bpf(2) on CPU 0 this many times; meanwhile the kernel runs no eBPF program of a sample there.
 ";
 
 const CPU: u32 = 0;

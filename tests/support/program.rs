@@ -79,7 +79,7 @@ impl Held {
     ///
     /// Returns an error if it fails.
     pub fn go(mut self) -> Result<()> {
-        self.0.stdin.take().context("its standard input is no pipe")?.write_all(b"x")?;
+        self.0.stdin.take().context("its standard input is not a pipe")?.write_all(b"x")?;
         let status = self.0.wait()?;
         ensure!(status.success(), "the workload failed: {status}");
         Ok(())

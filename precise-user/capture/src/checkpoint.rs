@@ -97,7 +97,7 @@ pub(super) fn encode(position: u64, previous: u64, footer: &[u8]) -> Vec<u8> {
 }
 
 /// A checkpoint that was found in a file.
-struct Found {
+struct Checkpoint {
     position: u64,
     previous: u64,
     footer: ParquetMetaData,
@@ -133,7 +133,7 @@ pub(super) fn recover<R: ChunkReader>(file: &R, limit: u64) -> Result<Option<Cut
         parts.push(found);
     }
     let (mut groups, mut epochs, mut rest) = (Vec::new(), Vec::new(), None);
-    for Found { footer, mut meta, .. } in parts.into_iter().rev() {
+    for Checkpoint { footer, mut meta, .. } in parts.into_iter().rev() {
         groups.extend_from_slice(footer.row_groups());
         epochs.append(&mut meta.epochs);
         rest = Some((footer, meta));
@@ -165,7 +165,7 @@ fn note(last: Option<&Epoch>) -> String {
 }
 
 /// Searches from the end of the file for the last checkpoint that can be read.
-fn find_last<R: ChunkReader>(file: &R, limit: u64) -> Result<Option<Found>, String> {
+fn find_last<R: ChunkReader>(file: &R, limit: u64) -> Result<Option<Checkpoint>, String> {
     let mut end = file.len();
     let mut damaged = 0;
     let mut window_end = end;
@@ -195,7 +195,12 @@ fn find_last<R: ChunkReader>(file: &R, limit: u64) -> Result<Option<Found>, Stri
 
 /// Reads the checkpoint at `position`, which must end at `end` or before. `None` if there is none
 /// that can be read. An error if it would take more than `limit` bytes of memory.
-fn read_at<R: ChunkReader>(file: &R, position: u64, end: u64, limit: u64) -> Result<Option<Found>, String> {
+fn read_at<R: ChunkReader>(
+    file: &R,
+    position: u64,
+    end: u64,
+    limit: u64,
+) -> Result<Option<Checkpoint>, String> {
     let read = |from: u64, length: u64| {
         let length = usize::try_from(length).map_err(|error| error.to_string())?;
         file.get_bytes(from, length).map_err(|error| error.to_string())
@@ -224,7 +229,7 @@ fn read_at<R: ChunkReader>(file: &R, position: u64, end: u64, limit: u64) -> Res
     let meta = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == META_KEY)?.value.as_deref());
     let kept = bounded(kept.saturating_add(JSON * meta.map_or(0, str::len) as u64))?;
     let Some(Ok(meta)) = meta.map(serde_json::from_str) else { return Ok(None) };
-    Ok(Some(Found { position, previous, footer, meta, kept }))
+    Ok(Some(Checkpoint { position, previous, footer, meta, kept }))
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u64> {

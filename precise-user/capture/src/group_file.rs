@@ -21,7 +21,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use super::row_group::RowGroup;
 
-/// The magic number at the begin and at the end of a Parquet file.
+/// The magic number at the start and at the end of a Parquet file.
 const MAGIC: &[u8; 4] = b"PAR1";
 /// The length and the magic number after the thrift structure of a footer, in bytes.
 pub(super) const FOOTER_END: usize = 8;

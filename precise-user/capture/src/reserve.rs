@@ -37,7 +37,7 @@ impl Reserve {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping, at an address that the kernel chooses, changes no other memory.
         let mapped = unsafe { libc::mmap(null_mut(), Self::BYTES, access, flags, -1, 0) };
-        // Without it, a later lack of memory may end the run. That is no reason to end it now.
+        // Without it, a later lack of memory may end the run. That is not a reason to end it now.
         self.0 = (mapped != libc::MAP_FAILED).then_some(mapped);
     }
 }

@@ -22,8 +22,8 @@ use precise_model::{Capture, Meta, Row, SCHEMA_VERSION};
 /// The size of the values without a dictionary at which a row group ends early, in bytes. With the
 /// dictionaries this is less than a reader decodes at one time (128 MiB).
 const GROUP_BYTES: usize = 32 << 20;
-/// A row group with so many rows ends early when it is old ([`longest_group`]). Then memory depends
-/// less on the length of the run, and the file is no larger: with half of these rows, the
+/// A row group with this many rows ends early when it is old ([`longest_group`]). Then memory
+/// depends less on the length of the run, and the file is no larger: with half of these rows, the
 /// dictionaries that each row group has made it half as large again.
 const SOME_ROWS: usize = 8 << 10;
 /// The largest number of rows that become columns at one time.

@@ -154,7 +154,7 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> Values {
             let build_id = |r: &Joined| r.code.map(|c| c.build_id).filter(|id| *id != NameId::default());
             text(rows.iter().map(build_id), |id| Cow::Borrowed(names.get(id)))
         }
-        // Offset 0 of a file is its header, which is no code.
+        // Offset 0 of a file is its header, which is not code.
         Column::FileOffset => some_u64s(rows, |r| r.code.and_then(|c| not_zero(c.file_offset))),
         Column::Function => name_column(&|r| r.code.map(|c| c.function)),
         Column::FunctionOffset => {

@@ -6,19 +6,19 @@
 
 /// A queue of samples that wait for older ones.
 #[derive(Debug)]
-pub struct Order<T> {
+pub struct TimeOrder<T> {
     held: Vec<(u64, T)>,
     /// The time when the last round started to read the ring buffers.
     began: u64,
 }
 
-impl<T> Default for Order<T> {
+impl<T> Default for TimeOrder<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Order<T> {
+impl<T> TimeOrder<T> {
     /// Creates a queue without samples.
     pub const fn new() -> Self {
         Self { held: Vec::new(), began: 0 }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn an_older_sample_of_a_ring_that_was_read_before_comes_first() {
-        let mut order = Order::new();
+        let mut order = TimeOrder::new();
         // Round 1 starts at 100: CPU 0 is read at 100, CPU 1 at 105. CPU 0 takes a sample at 102,
         // which round 2 reads.
         order.push(90, 'a');
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn samples_of_one_time_stay_in_order() {
-        let mut order = Order::new();
+        let mut order = TimeOrder::new();
         for sample in 0..100 {
             order.push(7, sample);
         }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_older_half_can_be_had_early() {
-        let mut order = Order::new();
+        let mut order = TimeOrder::new();
         for time in [3, 1, 2] {
             order.push(time, time);
         }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use precise::archive::{self, ArchivePlace, Label};
 
-use super::{Outcome, Output, form::json};
+use super::{CommandResult, Output, form::json};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -34,7 +34,7 @@ pub struct ArchiveArguments {
 }
 
 /// Archives captures.
-pub fn run(arguments: &ArchiveArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &ArchiveArguments, out: &mut Output) -> CommandResult {
     let kept = archive::keep(&ArchivePlace::parse(&arguments.place)?, &arguments.label, &arguments.input)?;
     let printed = if arguments.json {
         json(&kept, None)?

@@ -18,14 +18,14 @@ use super::output::say;
 #[derive(Debug, Args)]
 pub struct CodeArguments {
     /// Look for binaries below FOLDER instead of /
-    #[arg(long, value_name = "FOLDER", help_heading = "Input")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Input", hide_short_help = true)]
     symfs: Option<PathBuf>,
     /// Show lines of source files below FOLDER [default: the current folder]
     ///
     /// Use it if the sources of the profiled programs are elsewhere. The programs name their source
     /// files, and could name any file of this machine, so that files outside of FOLDER are not
     /// read. May be given several times. If the current folder is /, there is no default.
-    #[arg(long, value_name = "FOLDER", help_heading = "Input")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Input", hide_short_help = true)]
     source: Vec<PathBuf>,
 }
 

@@ -10,7 +10,7 @@ use precise::self_test::worker;
 use precise::text::doctor_text::{diagnosis_text, fixes_text, self_test_text};
 use precise::text::schema::Doctor;
 
-use super::{Outcome, Output, code, form::json, output::say, sample};
+use super::{CommandResult, Output, code, form::json, output::say, sample};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -44,7 +44,7 @@ pub fn samples(matches: &ArgMatches) -> bool {
 }
 
 /// Examines the machine, or runs the self-test.
-pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &DoctorArguments, out: &mut Output) -> CommandResult {
     if let Some(task) = &arguments.worker {
         match worker::work(task)? {}
     }
@@ -67,7 +67,7 @@ pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
     Ok(diagnosis.class.map_or(ExitCode::SUCCESS, |class| code(class.into())))
 }
 
-fn prove(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
+fn prove(arguments: &DoctorArguments, out: &mut Output) -> CommandResult {
     let report = sample(self_test::run(|probe| {
         if !arguments.quiet {
             say(&format!("{}: {}", probe.preset, probe.work));

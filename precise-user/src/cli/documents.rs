@@ -10,9 +10,13 @@ use clap_mangen::roff::{Roff, bold, roman};
 use precise::error::{Class, Failure};
 use precise::text::exit_codes::ExitCodes;
 
-use super::{Outcome, Output, form::json, output};
+use super::{CommandResult, Output, form::json, output};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:\n\
+  precise exit-codes\n\
+  precise exit-codes --json")]
 pub struct ExitCodesArguments {
     /// Print JSON
     #[arg(long)]
@@ -20,12 +24,20 @@ pub struct ExitCodesArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:\n\
+  precise completions bash > /etc/bash_completion.d/precise\n\
+  precise completions fish > ~/.config/fish/completions/precise.fish")]
 pub struct CompletionsArguments {
     /// Print the completion script of this shell
     shell: Shell,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:\n\
+  precise man | man -l -                     show the main page\n\
+  precise man -o /usr/local/share/man/man1   install the pages of all commands")]
 pub struct ManArguments {
     /// Write one page per command to this folder
     #[arg(short, long, value_name = "FOLDER")]
@@ -33,7 +45,7 @@ pub struct ManArguments {
 }
 
 /// Prints the table of exit codes.
-pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> Outcome {
+pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> CommandResult {
     let table = ExitCodes::all();
     if arguments.json {
         out.print(&json(&table, None)?)?;
@@ -49,7 +61,7 @@ pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> Outcome {
 }
 
 /// Prints a completion script.
-pub fn completions(arguments: &CompletionsArguments, out: &mut Output) -> Outcome {
+pub fn completions(arguments: &CompletionsArguments, out: &mut Output) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut super::command(), "precise", &mut script);
     out.print(&String::from_utf8_lossy(&script))?;
@@ -117,7 +129,7 @@ fn split_help(help: &str) -> (String, &str) {
 }
 
 /// Prints the main manual page, or writes the pages of all commands.
-pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
+pub fn man(arguments: &ManArguments, out: &mut Output) -> CommandResult {
     let main = super::command();
     let Some(folder) = &arguments.output else {
         out.print(&String::from_utf8_lossy(&page(&main)?))?;

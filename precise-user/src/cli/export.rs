@@ -15,7 +15,7 @@ use precise::views::flame;
 use precise::views::flame::{FlameOptions, Weight, folded};
 
 use super::{
-    Outcome, Output,
+    CommandResult, Output,
     flamegraph::By,
     narrow::{NarrowArguments, say_selection},
     output::{refuse_terminal, say, write_file},
@@ -38,7 +38,7 @@ pub struct ExportArguments {
     narrow: NarrowArguments,
     /// Write this format
     #[arg(short, long, value_name = "FORMAT")]
-    format: Format,
+    format: ExportFormat,
     /// Write to this file; `-` is the standard output [default: precise.pb.gz for pprof, else -]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub struct ExportArguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExportFormat {
     /// A profile of one event for `go tool pprof`, with samples, period, latency and labels
     Pprof,
     /// One line per call chain of one event, for flame graphs
@@ -65,20 +65,20 @@ enum Format {
 }
 
 /// Writes a capture in another format.
-pub fn run(arguments: &ExportArguments, out: &mut Output) -> Outcome {
-    if let (Format::Pprof, Some(path)) = (arguments.format, &arguments.output) {
+pub fn run(arguments: &ExportArguments, out: &mut Output) -> CommandResult {
+    if let (ExportFormat::Pprof, Some(path)) = (arguments.format, &arguments.output) {
         refuse_terminal(path, "a profile for pprof")?;
     }
     let capture = arguments.narrow.read(&arguments.capture.path())?;
     say_selection(&capture);
     let gates = arguments.require.evaluate(&capture);
     let bytes = match arguments.format {
-        Format::Pprof => pprof(&capture, arguments)?,
-        Format::Folded => stacks(&capture, arguments)?,
-        Format::Csv => table::csv(&capture, ",").map_err(damaged)?.into_bytes(),
-        Format::Json => table::json(&capture).map_err(damaged)?.into_bytes(),
+        ExportFormat::Pprof => pprof(&capture, arguments)?,
+        ExportFormat::Folded => stacks(&capture, arguments)?,
+        ExportFormat::Csv => table::csv(&capture, ",").map_err(damaged)?.into_bytes(),
+        ExportFormat::Json => table::json(&capture).map_err(damaged)?.into_bytes(),
     };
-    let usual = (arguments.format == Format::Pprof).then(|| PathBuf::from("precise.pb.gz"));
+    let usual = (arguments.format == ExportFormat::Pprof).then(|| PathBuf::from("precise.pb.gz"));
     match arguments.output.clone().or(usual) {
         Some(path) => {
             write_file(&path, &bytes)?;

@@ -11,7 +11,7 @@ use precise::views::flame::{FlamegraphView, Weight, folded, svg};
 use precise::views::view::{Input, Values, View as _};
 
 use super::{
-    Outcome, Output,
+    CommandResult, Output,
     code::Files,
     form::json_about,
     narrow::{NarrowArguments, say_selection},
@@ -82,7 +82,7 @@ impl By {
 }
 
 /// Draws the flame graph of a capture.
-pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> CommandResult {
     let mut values = Values::default().with("by", arguments.by.name());
     if let Some(event) = &arguments.event {
         values = values.with("event", event);

@@ -12,7 +12,7 @@ pub struct IdleArguments {
     ///
     /// Without this flag, the time in which CPUs were idle is one sentence, and no part of tables,
     /// findings and pictures.
-    #[arg(long, help_heading = SELECT)]
+    #[arg(long, help_heading = SELECT, hide_short_help = true)]
     idle: bool,
 }
 

@@ -10,7 +10,7 @@ use precise::model::Dimension;
 use precise::views::imported::{imported, text as import_text};
 
 use super::{
-    Outcome, Output, dimensions,
+    CommandResult, Output, dimensions,
     form::{by_help, json},
     output::{check_folder, refuse_terminal, say_written},
     progress::ImportLine,
@@ -97,7 +97,7 @@ pub struct ImportArguments {
 const NAMES: &str = "Names";
 
 /// Imports a file, writes the capture, and prints a summary.
-pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &ImportArguments, out: &mut Output) -> CommandResult {
     let options = options(arguments)?;
     refuse_terminal(&options.output, "a capture")?;
     check_folder(&options.output)?;

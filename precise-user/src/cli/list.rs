@@ -8,7 +8,7 @@ use precise::{
     pmu::{Pmus, list},
 };
 
-use super::{Outcome, Output, form::json};
+use super::{CommandResult, Output, form::json};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -24,7 +24,7 @@ pub struct ListArguments {
 }
 
 /// Prints the presets and events of this machine.
-pub fn run(arguments: &ListArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &ListArguments, out: &mut Output) -> CommandResult {
     let listing = list::list(&Pmus::read(&Root::default()));
     if arguments.json {
         out.print(&json(&precise::text::schema::Listed(&listing), None)?)?;

@@ -73,12 +73,12 @@ Examples:
 struct Arguments {}
 
 /// Runs a subcommand with its arguments.
-type Run = Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>;
+type RunCommand = Box<dyn Fn(&ArgMatches, &mut Output) -> CommandResult>;
 
 /// A subcommand, and the function that runs it.
 struct Subcommand {
     command: Command,
-    run: Run,
+    run: RunCommand,
     /// Returns whether the subcommand takes samples with these arguments, and therefore needs the
     /// file capabilities of the program.
     samples: fn(&ArgMatches) -> bool,
@@ -95,7 +95,7 @@ impl Subcommand {
 fn own<A: Args + FromArgMatches + 'static>(
     name: &'static str,
     about: &'static str,
-    run: fn(&A, &mut Output) -> Outcome,
+    run: fn(&A, &mut Output) -> CommandResult,
 ) -> Subcommand {
     let run = move |matches: &ArgMatches, out: &mut Output| {
         let arguments = A::from_arg_matches(matches).map_err(|error| view::usage(&error))?;
@@ -112,7 +112,7 @@ fn own<A: Args + FromArgMatches + 'static>(
 /// of the view.
 fn own_view<A: Args + FromArgMatches + 'static>(
     about: &dyn AnyView,
-    run: fn(&A, &mut Output) -> Outcome,
+    run: fn(&A, &mut Output) -> CommandResult,
 ) -> Subcommand {
     let about = about.description();
     let entry = own(about.name, about.about, run);
@@ -231,7 +231,7 @@ fn sample<T, E: Into<Failure>>(run: impl Future<Output = Result<T, E>>) -> Resul
 
 /// Returns the exit code of a finished run of these events: that of the sampled command, if there
 /// was one. No samples are a failure, unless the command failed, which explains itself.
-fn ended<'a>(events: impl IntoIterator<Item = &'a EventInfo>, command: Option<ExitStatus>) -> Outcome {
+fn ended<'a>(events: impl IntoIterator<Item = &'a EventInfo>, command: Option<ExitStatus>) -> CommandResult {
     let (mut seen, mut filtered, mut kept) = (0, 0, 0);
     for EventInfo { ledger, .. } in events {
         seen += ledger.counter(Counter::Seen);
@@ -264,7 +264,7 @@ fn code(class: Class) -> ExitCode {
 }
 
 /// The outcome of a command: an exit code, or a failure with an exit code.
-type Outcome = Result<ExitCode, Failure>;
+type CommandResult = Result<ExitCode, Failure>;
 
 #[cfg(test)]
 mod tests {
@@ -299,6 +299,30 @@ mod tests {
                 assert!(samples(command.get_name()), "{} samples", command.get_name());
             }
         }
+    }
+
+    /// Returns the short help of all commands, as a terminal of 100 columns shows it.
+    fn short_helps() -> impl Iterator<Item = (String, String)> {
+        let mut command = super::command().term_width(100);
+        command.build();
+        let commands: Vec<_> = command.get_subcommands().cloned().collect();
+        commands.into_iter().filter(|command| command.get_name() != "help").map(|mut command| {
+            let help = command.render_help().to_string();
+            (command.get_name().to_owned(), help)
+        })
+    }
+
+    #[test]
+    fn the_short_help_fits_a_screen_and_has_examples() {
+        let mut commands = 0;
+        for (name, help) in short_helps() {
+            let lines = help.lines().count();
+            assert!(lines <= 40, "{name}: {lines} lines\n{help}");
+            let examples = help.split_once("Examples:\n").map_or("", |(_, examples)| examples);
+            assert!(examples.contains("precise "), "{name}:\n{help}");
+            commands += 1;
+        }
+        assert!(commands >= 28, "{commands}");
     }
 
     #[test]

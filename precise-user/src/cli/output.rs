@@ -108,6 +108,7 @@ impl Appearance {
             .value_name("WHEN")
             .value_parser(value_parser!(ColorChoice))
             .hide_possible_values(true)
+            .hide_short_help(true)
             .help("When to use colours: auto, always, never [default: auto]")
             .long_help(
                 "When to use colours: auto, always, never. auto means on a terminal, unless NO_COLOR is \
@@ -117,6 +118,7 @@ impl Appearance {
             .long("width")
             .value_name("N")
             .value_parser(value_parser!(usize))
+            .hide_short_help(true)
             .help("Make text N columns wide [default: COLUMNS, or the terminal's]")
             .long_help(
                 "Make text N columns wide, and cut names that do not fit. Default: the variable COLUMNS, \

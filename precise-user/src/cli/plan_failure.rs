@@ -11,7 +11,7 @@ use precise::stream::MissingField;
 
 const SEE_LIST: &str = "`precise list` shows what this machine supports.";
 
-/// PMUs that other machines have: their names are no typing errors.
+/// PMUs that other machines have: their names are not typing errors.
 const PMUS: [&str; 5] = ["cpu", "cpu_core", "cpu_atom", "ibs_op", "ibs_fetch"];
 
 /// Converts an error of a plan into a failure of the command.

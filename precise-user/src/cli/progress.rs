@@ -17,11 +17,13 @@ pub struct ProgressLine {
     bar: ProgressBar,
     what: String,
     quiet: bool,
+    report: bool,
 }
 
 impl ProgressLine {
-    /// Creates a line for a run of the given length. `what` names what is sampled.
-    pub fn new(what: &str, duration: Option<Duration>, quiet: bool) -> Self {
+    /// Creates a line for a run of the given length. `what` names what is sampled; `report` is true
+    /// if a report is printed after the run.
+    pub fn new(what: &str, duration: Option<Duration>, quiet: bool, report: bool) -> Self {
         let bar = match duration {
             _ if quiet || !std::io::stderr().is_terminal() => ProgressBar::hidden(),
             Some(duration) => ProgressBar::new(duration.as_millis() as u64),
@@ -32,7 +34,7 @@ impl ProgressLine {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self { bar, what: what.to_owned(), quiet }
+        Self { bar, what: what.to_owned(), quiet, report }
     }
 
     /// Shows the current progress.
@@ -46,7 +48,16 @@ impl ProgressLine {
                 say(&format!(
                     "memory: tables {tables}B, rings {rings}B (fixed); processes and names at most {names}B"
                 ));
-                findings.iter().for_each(|finding| say(finding));
+                match self.report {
+                    // The verdict of the report has each of these sentences.
+                    true if !findings.is_empty() => {
+                        say(
+                            "these samples are not precise in every respect; the verdict after the run says why",
+                        );
+                    }
+                    true => {}
+                    false => findings.iter().for_each(|finding| say(finding)),
+                }
             }
             Progress::Epoch { seen, elapsed, .. } => {
                 self.bar.set_position(elapsed.as_millis() as u64);

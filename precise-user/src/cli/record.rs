@@ -12,7 +12,7 @@ use precise::views::heatmap::HeatmapView;
 use precise::views::view::{AnyView as _, Format, Input, Values, Why};
 
 use super::{
-    Outcome, Output,
+    CommandResult, Output,
     aggregating::AggregatingArguments,
     code::Files,
     dimensions, ended,
@@ -42,7 +42,7 @@ const BY: &str = "Group samples in the kernel by these keys [default: by event]"
 #[command(after_help = AFTER_HELP)]
 #[command(mut_arg("sort", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 #[command(mut_arg("limit", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
-#[command(mut_arg("json", |arg| arg.help_heading(OUTPUT)))]
+#[command(mut_arg("json", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 #[command(mut_arg("field_separator", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 #[command(mut_arg("require", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 pub struct RecordArguments {
@@ -175,7 +175,7 @@ enum CallGraph {
 }
 
 /// Records, writes the capture, and prints the report.
-pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &RecordArguments, out: &mut Output) -> CommandResult {
     arguments.shape.check(None)?;
     if let Some(plot) = &arguments.plot {
         Format::of(plot).map_err(no_answer)?;
@@ -189,6 +189,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         &format!("{} of {}", events.join(", "), plan.words()),
         plan.duration,
         arguments.quiet,
+        !arguments.writes_data(),
     );
     let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use precise::error::Failure;
+use precise::error::{Class, Failure};
 use precise::model::Capture;
 use precise::views::call_graph::CallGraphView;
 use precise::views::gates::GateResult;
@@ -16,7 +16,7 @@ use precise::views::summary::SummaryView;
 use precise::views::view::{AnyView, Input, Values};
 
 use super::{
-    Outcome, Output,
+    CommandResult, Output,
     code::{CodeArguments, Files},
     form::{FormArguments, by_help, say_few},
     idle::say_left_out,
@@ -48,7 +48,9 @@ pub struct ReportArguments {
         conflicts_with_all = ["by", "sort"]
     )]
     call_graph: Option<String>,
-    /// Write one HTML page with all findings, tables and pictures; it needs no network
+    /// Write one HTML page with all findings, tables and pictures
+    ///
+    /// It needs no network.
     #[arg(
         long,
         value_name = "FILE",
@@ -84,8 +86,9 @@ pub struct Shape {
 }
 
 /// Prints the report of a capture.
-pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &ReportArguments, out: &mut Output) -> CommandResult {
     arguments.shape.check(arguments.by.as_deref())?;
+    arguments.check_function()?;
     let capture = arguments.narrow.read(&arguments.capture.path())?;
     let gates = match (&arguments.html, &arguments.call_graph) {
         (Some(html), _) => arguments.write_page(&capture, html)?,
@@ -103,6 +106,18 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
 }
 
 impl ReportArguments {
+    /// Refuses a file in the place of the function of `-g`, which is optional: `report -g FILE`.
+    fn check_function(&self) -> Result<(), Failure> {
+        match &self.call_graph {
+            Some(function) if !self.capture.is_named() && Path::new(function).is_file() => {
+                let why = format!("-g takes {function} as the name of a function, and it is a file");
+                Err(Failure::new(Class::Usage, why)
+                    .advise(format!("Write the file first: precise report {function} -g")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes the HTML page.
     fn write_page(&self, capture: &Capture, html: &Path) -> Result<Option<Vec<GateResult>>, Failure> {
         let mut files = self.code.files()?;

@@ -12,7 +12,7 @@ pub struct RequireArguments {
     ///
     /// For example precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%;
     /// several are separated by commas.
-    #[arg(long, value_name = "GATES", value_parser = parse, help_heading = "Gates")]
+    #[arg(long, value_name = "GATES", value_parser = parse, help_heading = "Gates", hide_short_help = true)]
     require: Vec<Gates>,
 }
 

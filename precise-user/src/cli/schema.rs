@@ -8,7 +8,7 @@ use precise::model::text::Cut;
 use precise::render::table::{Column, Table};
 use precise::text::schema;
 
-use super::{Outcome, Output};
+use super::{CommandResult, Output};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -28,7 +28,7 @@ pub struct SchemaArguments {
 }
 
 /// Prints a schema, or the list of all schemas.
-pub fn run(arguments: &SchemaArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &SchemaArguments, out: &mut Output) -> CommandResult {
     let text = match &arguments.name {
         None => list(out),
         Some(name) => {

@@ -17,7 +17,7 @@ use precise::text::stream_json::stream_json;
 use precise::text::stream_text::StreamText;
 
 use super::{
-    Outcome, Output, ended,
+    CommandResult, Output, ended,
     output::{self, say},
     plan_failure::{missing_field, plan_failure},
     sample,
@@ -73,7 +73,7 @@ fn after_long_help() -> String {
 }
 
 /// Streams samples, and prints the account of where they went.
-pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &ScriptArguments, out: &mut Output) -> CommandResult {
     let (plan, fields) = plan(arguments)?;
     if !arguments.quiet {
         let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
@@ -132,18 +132,19 @@ fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<Field>), Failure> {
 /// Standard output with one line per sample.
 struct Lines {
     out: io::BufWriter<io::Stdout>,
-    format: Format,
+    format: LineFormat,
     begun: bool,
 }
 
-enum Format {
+enum LineFormat {
     Text(StreamText),
     Json(Vec<Field>),
 }
 
 impl Lines {
     fn new(fields: &[Field], json: bool) -> Self {
-        let format = if json { Format::Json(fields.to_vec()) } else { Format::Text(StreamText::new(fields)) };
+        let format =
+            if json { LineFormat::Json(fields.to_vec()) } else { LineFormat::Text(StreamText::new(fields)) };
         Self { out: io::BufWriter::with_capacity(1 << 16, io::stdout()), format, begun: false }
     }
 }
@@ -151,14 +152,14 @@ impl Lines {
 impl Sink for Lines {
     fn put(&mut self, sample: &Named<'_>) -> io::Result<()> {
         let line = match &mut self.format {
-            Format::Text(text) => {
+            LineFormat::Text(text) => {
                 if !std::mem::replace(&mut self.begun, true) {
                     let header = text.header();
                     self.out.write_all(header.as_bytes())?;
                 }
                 text.line(sample)
             }
-            Format::Json(fields) => stream_json(fields, sample)?,
+            LineFormat::Json(fields) => stream_json(fields, sample)?,
         };
         self.out.write_all(line.as_bytes())
     }

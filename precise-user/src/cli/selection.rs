@@ -214,15 +214,15 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Line {
+    struct CommandLine {
         #[command(flatten)]
         selection: SelectionArguments,
         #[arg(short = 'g')]
         chains: bool,
     }
 
-    fn parse(line: &str) -> Line {
-        Line::try_parse_from(["record"].into_iter().chain(line.split(' '))).unwrap()
+    fn parse(line: &str) -> CommandLine {
+        CommandLine::try_parse_from(["record"].into_iter().chain(line.split(' '))).unwrap()
     }
 
     #[test]
@@ -233,13 +233,13 @@ mod tests {
             ("-c 3 ./program -- -x", "./program -- -x"),
             ("-c 3 -g ./program", "./program"),
         ] {
-            let Line { selection, .. } = parse(line);
+            let CommandLine { selection, .. } = parse(line);
             let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
             assert_eq!(selection.command, command, "{line}");
             assert_eq!((selection.count, selection.pid.len()), (Some(3), 0), "{line}");
             assert_eq!(selection.target(), Some(Target::Command(command)), "{line}");
         }
-        let typo = Line::try_parse_from(["record", "--no-such-flag", "./program"]).unwrap_err();
+        let typo = CommandLine::try_parse_from(["record", "--no-such-flag", "./program"]).unwrap_err();
         assert!(typo.to_string().contains("--no-such-flag"), "{typo}");
     }
 
@@ -250,10 +250,10 @@ mod tests {
             ("-p 1,2 sleep 5", Some(Target::Processes(vec![1, 2]))),
             ("-t 3 -- sleep 5", Some(Target::Threads(vec![3]))),
         ] {
-            let Line { selection, .. } = parse(line);
+            let CommandLine { selection, .. } = parse(line);
             assert_eq!(selection.target(), target, "{line}");
             assert_eq!(selection.command, ["sleep", "5"], "{line}");
         }
-        assert!(Line::try_parse_from(["record", "-a", "-p", "1"]).is_err());
+        assert!(CommandLine::try_parse_from(["record", "-a", "-p", "1"]).is_err());
     }
 }

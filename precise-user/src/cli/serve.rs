@@ -12,7 +12,7 @@ use precise::serve::live::Progress;
 use precise::serve::{Hosts, Label, listen, live};
 
 use super::{
-    Outcome, Output,
+    CommandResult, Output,
     aggregating::AggregatingArguments,
     output::say,
     plan_failure::plan_failure,
@@ -68,7 +68,7 @@ pub struct ServeArguments {
     #[command(flatten)]
     aggregating: AggregatingArguments,
     /// Print only problems
-    #[arg(short, long, help_heading = OUTPUT)]
+    #[arg(short, long, help_heading = OUTPUT, hide_short_help = true)]
     quiet: bool,
 }
 
@@ -83,7 +83,7 @@ fn after_long_help() -> String {
 }
 
 /// Samples and answers requests until it is stopped.
-pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
+pub fn run(arguments: &ServeArguments, _out: &mut Output) -> CommandResult {
     let labels = match arguments.by.as_str() {
         "none" => Vec::new(),
         list => Label::parse_list(list).map_err(|error| Failure::new(Class::Usage, error.to_string()))?,

@@ -19,7 +19,7 @@ use ratatui::crossterm::{cursor, execute, terminal};
 use ratatui::{Terminal, backend::CrosstermBackend};
 
 use super::{
-    Outcome, Output,
+    CommandResult, Output,
     aggregating::AggregatingArguments,
     idle::IdleArguments,
     output::{check_folder, say},
@@ -75,7 +75,7 @@ pub struct TopArguments {
 }
 
 /// Samples and shows the screen until the user quits.
-pub fn run(arguments: &TopArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &TopArguments, out: &mut Output) -> CommandResult {
     if arguments.selection.has_command() {
         let what = "`precise top` runs no command: the command would write over the screen";
         let advice = "Start the command in another terminal, and sample it with -p, or use `precise record`.";

@@ -14,7 +14,7 @@ use precise::views::view::{
 };
 
 use super::{
-    Outcome, Output,
+    CommandResult, Output,
     code::{CodeArguments, Files},
     form::{CsvArguments, Form, JsonArguments, by_help, say_few},
     idle::say_left_out,
@@ -41,6 +41,11 @@ pub struct CaptureArguments {
 }
 
 impl CaptureArguments {
+    /// Returns whether a capture is named.
+    pub fn is_named(&self) -> bool {
+        self.input.is_some() || self.file.is_some()
+    }
+
     /// Returns the capture that is named, or else the default.
     pub fn path(&self) -> PathBuf {
         self.input.clone().or_else(|| self.file.clone()).unwrap_or_else(|| PathBuf::from(USUAL))
@@ -71,12 +76,14 @@ pub fn command(view: &dyn AnyView) -> Command {
 
 /// Adds a view's help texts to a command.
 pub fn with_help(command: Command, about: &Description) -> Command {
-    command.about(about.about).after_help(after_help(about))
+    let commands = about.examples.iter().map(|example| format!("\n  {}", example.command));
+    let short = format!("Examples:{}", commands.collect::<String>());
+    command.about(about.about).after_help(short).after_long_help(after_long_help(about))
 }
 
-/// Returns the end of the help: the view's examples, and its further description. The manual page
-/// is made from it too.
-fn after_help(about: &Description) -> String {
+/// Returns the end of the long help: the view's examples with what they show, and its further
+/// description. The manual page is made from it too.
+fn after_long_help(about: &Description) -> String {
     let mut text = "Examples:".to_owned();
     for Example { command, says } in about.examples {
         text += &format!("\n  {command}\n      {says}");
@@ -206,7 +213,7 @@ impl Read {
 }
 
 /// Runs the command of a view.
-pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcome {
+pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> CommandResult {
     let about = view.description();
     let values = values(&about, matches);
     view.check(&values).map_err(no_answer)?;
@@ -249,7 +256,7 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
     judge(&*answer)
 }
 
-fn judge(answer: &dyn AnyAnswer) -> Outcome {
+fn judge(answer: &dyn AnyAnswer) -> CommandResult {
     match answer.judgement() {
         Judgement::None | Judgement::Pass => Ok(ExitCode::SUCCESS),
         Judgement::Worse(text) => Err(Failure::new(Class::Worse, text)),

@@ -128,7 +128,7 @@ fn program(capture: &Capture, event: usize) -> Option<&CodeLocation> {
 /// How likely a file is the program of a process, least likely first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
-    /// It is no library.
+    /// It is not a library.
     File,
     /// Its name begins with that of the process: python3.11 of python3.
     Begin,

@@ -76,7 +76,7 @@ fn cell(field: Field, named: &Named<'_>) -> String {
             return format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000);
         }
         // Without a variable, the memory region of the address says more than the fact that there
-        // is no variable.
+        // is not a variable.
         (Field::Variable, Value::Unknown(_))
             if let Some(Name::Known(region)) = named.data.map(|data| data.region) =>
         {

@@ -79,6 +79,7 @@ impl Measure {
             Self::P90Within => within(&group.p90),
             Self::P99Within => within(&group.p99),
             Self::P999Within => within(&group.p999),
+            Self::Maximum if group.average.is_none() => dash(),
             Self::Maximum => thousands(group.measures.latency_max.into()),
         }
     }
@@ -136,7 +137,7 @@ pub(crate) fn rows_table(
 }
 
 /// Returns the warning above a table with too few samples to be ranked.
-fn unranked(have: u64, needed: u64, options: &TextOptions) -> String {
+pub(crate) fn unranked(have: u64, needed: u64, options: &TextOptions) -> String {
     let text = match have {
         0 => "No samples.".to_owned(),
         have => format!(

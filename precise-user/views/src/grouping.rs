@@ -159,7 +159,7 @@ impl Sum {
             share: self.samples.share_of(whole.samples),
             estimate: None,
             period_share: Share::weighted(self.period, whole.period),
-            latency_share: has_latency.then(|| self.latency_share(whole)),
+            latency_share: self.average().filter(|_| has_latency).map(|_| self.latency_share(whole)),
             average: self.average().filter(|_| has_latency),
             p50: self.percentile(0.5),
             p90: self.percentile(0.9),

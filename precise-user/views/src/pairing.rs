@@ -102,11 +102,11 @@ pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, 
 }
 
 /// Groups by the text of their key values.
-pub(crate) type Named = FxHashMap<Vec<String>, (Vec<Value>, Sum)>;
+pub(crate) type GroupsByText = FxHashMap<Vec<String>, (Vec<Value>, Sum)>;
 
 /// Returns an event's rows grouped by the text of their key values, and their total. The comparison
 /// uses text because name ids differ between captures.
-pub(crate) fn named(capture: &Capture, event: usize, by: &[Key]) -> (Named, Sum) {
+pub(crate) fn named(capture: &Capture, event: usize, by: &[Key]) -> (GroupsByText, Sum) {
     named_if(capture, event, by, |_| true)
 }
 
@@ -116,10 +116,10 @@ pub(crate) fn named_if(
     event: usize,
     by: &[Key],
     keep: impl FnMut(&Row) -> bool,
-) -> (Named, Sum) {
+) -> (GroupsByText, Sum) {
     let grouping = Grouping { capture, event, by, sort: Sort::Samples, limit: None, min_samples: 0 };
     let (groups, whole) = grouping.sums(keep);
-    let mut named = Named::default();
+    let mut named = GroupsByText::default();
     for (key, sum) in groups {
         let values = grouping.values(&key);
         let text = values.iter().map(Value::text).collect();

@@ -179,8 +179,8 @@ pub(super) fn cgroups(state: &State) -> Check {
                 Status::Passed,
                 format!("hybrid: v1, and v2 at {point}"),
                 format!(
-                    "-G and cgroup names see only the v2 tree, which holds only what was placed there \
-                     explicitly{controller}"
+                    "filters by cgroup and cgroup names see only the v2 tree, which holds only what was \
+                     placed there explicitly{controller}"
                 ),
             )
         }
@@ -188,14 +188,15 @@ pub(super) fn cgroups(state: &State) -> Check {
             "cgroups",
             Status::Failed,
             "v1 only",
-            "eBPF programs see only the v2 hierarchy: -G and container names are not available",
+            "eBPF programs see only the v2 hierarchy: filters by cgroup and container names are not \
+             available",
         )
         .fix("mount -t cgroup2 none /sys/fs/cgroup/unified"),
         (None, false) => Check::new(
             "cgroups",
             Status::NotDecided,
             "none mounted",
-            "-G and container names are not available",
+            "filters by cgroup and container names are not available",
         ),
     }
 }
@@ -234,7 +235,7 @@ pub(super) fn quiet(state: &State) -> Vec<Check> {
             "none for the running kernel",
             "kernel functions have names, but no source lines",
         );
-        // Nobody has packed the debug information of a kernel that is no package.
+        // Nobody has packed the debug information of a kernel that is not from a package.
         match around.kernel_packaged {
             true => check.fix("apt-get install linux-image-$(uname -r)-dbg"),
             false => check,

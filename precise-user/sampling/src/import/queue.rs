@@ -1,7 +1,7 @@
 //! Sorts samples and sideband by time, round by round.
 
 use super::sample::Facts;
-use precise_records::order::Order;
+use precise_records::order::TimeOrder;
 use precise_records::record::IdentifiedRecord;
 
 /// The maximum size of the queue in bytes: many times the size of a recording's rings.
@@ -27,7 +27,7 @@ impl Item {
 /// The records that wait until all older records have arrived.
 #[derive(Debug)]
 pub(super) struct Queue {
-    order: Order<Item>,
+    order: TimeOrder<Item>,
     bytes: usize,
     latest: u64,
     released: u64,
@@ -37,7 +37,7 @@ pub(super) struct Queue {
 
 impl Queue {
     pub fn new() -> Self {
-        Self { order: Order::new(), bytes: 0, latest: 0, released: 0, late: 0 }
+        Self { order: TimeOrder::new(), bytes: 0, latest: 0, released: 0, late: 0 }
     }
 
     /// Adds a record. Returns the records that must be processed now because the queue is full.

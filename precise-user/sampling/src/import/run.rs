@@ -36,7 +36,7 @@ use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, 
 const MAX_REMEMBERED: usize = 128 << 20;
 /// The maximum number of rows in an epoch: 48 MiB. An epoch with more ends early.
 const MAX_ROWS: usize = 1 << 18;
-/// The number of bytes between two calls of whoever watches the import.
+/// The number of bytes between two reports of the progress of an import.
 const WATCHED: u64 = 1 << 20;
 /// The maximum number of epochs that end because their time is over.
 const MAX_EPOCHS: usize = 1 << 14;
@@ -113,7 +113,7 @@ pub(super) fn import_within(
     let writer = CaptureWriter::create(&options.output).and_then(CaptureWriter::keep_old);
     let writer = writer.map_err(unwritten)?;
     let epoch_ns = epoch_ns(options.epoch, reader.features().sample_times);
-    let mut run = Run {
+    let mut run = ImportRun {
         options,
         epoch_ns,
         reader,
@@ -173,7 +173,7 @@ struct Clock {
     latest: u64,
 }
 
-struct Run<'a> {
+struct ImportRun<'a> {
     options: &'a ImportOptions,
     /// The length of an epoch.
     epoch_ns: u64,
@@ -197,7 +197,7 @@ struct Run<'a> {
     odd: words::Odd,
 }
 
-impl Run<'_> {
+impl ImportRun<'_> {
     fn read(&mut self, watch: &mut dyn FnMut(Progress)) -> Result<Option<Loss>, SamplingError> {
         let mut next = 0;
         loop {

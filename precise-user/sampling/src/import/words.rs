@@ -114,7 +114,8 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
     );
     if odd.epochs_too_long {
         notes.push(
-            "the file has too many epochs, so the last one is longer (--epoch makes all of them longer)"
+            "the file has more epochs than a capture may have, so the last one is longer; longer epochs \
+             would all be equal"
                 .to_owned(),
         );
     }

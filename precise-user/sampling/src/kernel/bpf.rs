@@ -110,7 +110,8 @@ pub(super) fn load_program(code: &Code<'_>) -> Result<OwnedFd, Refused> {
         let mut log = vec![0; LOG];
         load(code, &mut log).map_err(|again| {
             let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
-            // The log has been cut if it is longer than its room, which is no reason.
+            // The log has been cut if it is longer than its room, which does not explain the
+            // refusal.
             let error = if again.raw_os_error() == Some(libc::ENOSPC) { error } else { again };
             Refused { error, log: String::from_utf8_lossy(&log[..end]).into_owned() }
         })

@@ -227,7 +227,7 @@ proptest! {
 
     #[test]
     fn a_value_is_found_again_in_its_bits(value in 0u64..0x1000, other: u64) {
-        let format = crate::pmu::sysfs::Format::parse("config:0-7,32-35").unwrap();
+        let format = crate::pmu::sysfs::TermFormat::parse("config:0-7,32-35").unwrap();
         let mut words = [other, 0, 0, 0];
         prop_assert!(format.place(value, &mut words));
         prop_assert_eq!(format.get(&words), value);

@@ -67,11 +67,6 @@ pub struct Candidate {
     pub findings: Vec<String>,
 }
 
-/// The finding about the precision of a timer's samples.
-const TIMER: &str = "a timer (cpu-clock) takes the samples: addresses are a few instructions late, and \
-                     code that runs with interrupts disabled is blamed on the instruction that \
-                     re-enables them";
-
 /// Returns the candidates to try, in this order, if the user names no event: they show where cycles
 /// are spent, as precisely as the machine allows. Within a candidate, [`ladder::ladder`] lists the
 /// levels to try.
@@ -115,10 +110,10 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
     if findings.is_empty() {
         findings.push("the hardware event cycles could not be opened".to_owned());
     }
-    findings.push(TIMER.to_owned());
-    if precision == Precision::Require {
-        findings.pop();
-    } else if let Ok(events) = generic::events_for(Preset::Clock, pmus, &options) {
+    // The level that is granted to the timer comes with the sentence that its samples are late.
+    if precision != Precision::Require
+        && let Ok(events) = generic::events_for(Preset::Clock, pmus, &options)
+    {
         add(events, &mut findings);
     }
     if candidates.is_empty() {

@@ -32,7 +32,7 @@ pub struct Pmu {
     /// `perf_event_attr.type` of its events.
     pub type_: u32,
     /// The terms of its events, and the bits of the attributes that each one sets.
-    pub format: BTreeMap<String, Format>,
+    pub format: BTreeMap<String, TermFormat>,
     /// The kernel's named events, as terms: `mem-loads` is `event=0xcd,umask=0x1,ldlat=3`.
     pub events: BTreeMap<String, String>,
     /// The driver's capabilities, by file name in `caps`.
@@ -84,14 +84,14 @@ impl fmt::Display for Word {
 
 /// The bits that a term sets. The lowest bits of the value go into the first range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Format {
+pub struct TermFormat {
     /// The word.
     pub word: Word,
     /// The first and last bit of each range, 0 to 63.
     pub ranges: Vec<(u8, u8)>,
 }
 
-impl Format {
+impl TermFormat {
     /// Parses a format file: `config:0-7,32-35`, `config1:0-15`, `config:23`.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Format {
         true
     }
 
-    /// Returns the value of this term in `words`, the inverse of [`Format::place`].
+    /// Returns the value of this term in `words`, the inverse of [`TermFormat::place`].
     pub fn get(&self, words: &[u64; 4]) -> u64 {
         let (mut value, mut at) = (0, 0);
         for &(first, last) in &self.ranges {
@@ -225,7 +225,7 @@ impl Pmus {
         };
         let mut format = BTreeMap::new();
         for (term, text) in self.read_folder(root, &format!("{folder}/format")) {
-            match Format::parse(&text) {
+            match TermFormat::parse(&text) {
                 Ok(bits) => drop(format.insert(term, bits)),
                 Err(why) => self.problems.push(format!("the term {term} of {name} was skipped: {why}")),
             }

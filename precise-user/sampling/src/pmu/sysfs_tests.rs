@@ -3,14 +3,14 @@ use crate::pmu::fixture;
 
 #[test]
 fn formats_are_read_as_the_kernel_writes_them() {
-    let format = Format::parse("config:0-7,32-35").unwrap();
+    let format = TermFormat::parse("config:0-7,32-35").unwrap();
     assert_eq!((format.word, format.width(), format.max()), (Word::Config, 12, 0xfff));
-    assert_eq!(Format::parse("config1:0-63").unwrap().max(), u64::MAX);
-    assert_eq!(Format::parse("config3:5\n").unwrap().ranges, [(5, 5)]);
+    assert_eq!(TermFormat::parse("config1:0-63").unwrap().max(), u64::MAX);
+    assert_eq!(TermFormat::parse("config3:5\n").unwrap().ranges, [(5, 5)]);
     for odd in
         ["", "config", "config9:1", "config:64", "config:7-0", "config:", "config:0-63,0-63", "config:a"]
     {
-        assert!(Format::parse(odd).is_err(), "{odd}");
+        assert!(TermFormat::parse(odd).is_err(), "{odd}");
     }
 }
 

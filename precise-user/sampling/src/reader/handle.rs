@@ -18,7 +18,7 @@ use super::confine::Confinement;
 use super::elf::Headers;
 use super::keeper::Keeper;
 use super::limit::{Limit, START_LIMIT, cpu_time};
-use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, Order, OrderReply, Reply, Request};
+use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, OrderReply, Reply, Request, WorkerOrder};
 use super::unwind::UnwindInfo;
 use super::wire;
 use crate::error::SamplingError;
@@ -375,11 +375,11 @@ impl Reader {
     }
 
     fn start_worker(&mut self) -> io::Result<Worker> {
-        let (reply, sockets) = match self.nursery.order(Order::Start) {
+        let (reply, sockets) = match self.nursery.order(WorkerOrder::Start) {
             Err(_) if self.nursery.is_lost() => {
                 self.nursery.renew()?;
                 self.helpers.store(own::pack(self.nursery.id(), own::NONE), Ordering::Relaxed);
-                self.nursery.order(Order::Start)?
+                self.nursery.order(WorkerOrder::Start)?
             }
             answer => answer?,
         };
@@ -412,7 +412,7 @@ impl Reader {
     fn bury(&mut self, error: &io::Error) -> String {
         self.worker = None;
         let killed = error.kind() == io::ErrorKind::TimedOut;
-        match self.nursery.order(Order::Kill) {
+        match self.nursery.order(WorkerOrder::Kill) {
             _ if killed => format!("was ended: {error}"),
             Ok((OrderReply::Ended(status), _)) => words(ExitStatus::from_raw(status)),
             _ => "ended".to_owned(),

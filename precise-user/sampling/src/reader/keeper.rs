@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::confine::Confinement;
 use super::limit::{Limit, START_LIMIT};
 use super::nursery::{ARGUMENT, program_can_read};
-use super::protocol::{Order, OrderReply};
+use super::protocol::{OrderReply, WorkerOrder};
 use super::wire;
 use crate::error::{ErrorClass, SamplingError};
 
@@ -66,7 +66,7 @@ impl Keeper {
     }
 
     /// Gives an order. A nursery that does not answer is lost.
-    pub fn order(&mut self, order: Order) -> io::Result<(OrderReply, Vec<File>)> {
+    pub fn order(&mut self, order: WorkerOrder) -> io::Result<(OrderReply, Vec<File>)> {
         let answer = wire::send(&self.orders, &order, &[]).and_then(|()| {
             let limit = Limit::start(None, START_LIMIT);
             wire::receive(&self.orders, || limit.wait(&self.orders))

@@ -1,9 +1,9 @@
 //! The reader: a process without rights that reads the files of others.
 //!
-//! Whoever is profiled chooses the bytes of the files that are mapped: programs, debug information,
-//! perf maps. Code that parses such bytes must be expected to crash, to hang, to fill the memory,
-//! or to be taken over. So it runs in a process of its own, which can read the descriptors that it
-//! is given, compute, and answer, and nothing else.
+//! The profiled programs choose the bytes of the files that are mapped: programs, debug
+//! information, perf maps. Code that parses such bytes must be expected to crash, to hang, to fill
+//! the memory, or to be taken over. So it runs in a process of its own, which can read the
+//! descriptors that it is given, compute, and answer, and nothing else.
 //!
 //! There are three processes:
 //!

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::confine::{self, Confinement};
-use super::protocol::{Order, OrderReply};
+use super::protocol::{OrderReply, WorkerOrder};
 use super::{wire, worker};
 
 /// The first argument of a program that is to be a nursery. Its standard input is the socket.
@@ -59,9 +59,9 @@ fn serve(socket: &UnixStream) -> io::Result<()> {
         };
         let status = end(&mut worker);
         match (order, &confined) {
-            (Order::Kill, _) => wire::send(socket, &OrderReply::Ended(status), &[])?,
-            (Order::Start, Err(why)) => wire::send(socket, &OrderReply::Failed(why.clone()), &[])?,
-            (Order::Start, Ok(confined)) => match start(*confined) {
+            (WorkerOrder::Kill, _) => wire::send(socket, &OrderReply::Ended(status), &[])?,
+            (WorkerOrder::Start, Err(why)) => wire::send(socket, &OrderReply::Failed(why.clone()), &[])?,
+            (WorkerOrder::Start, Ok(confined)) => match start(*confined) {
                 Ok((id, end)) => {
                     worker = Some(id);
                     wire::send(socket, &OrderReply::Started(id.cast_unsigned()), &[end.as_fd()])?;

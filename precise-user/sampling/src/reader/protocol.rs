@@ -23,7 +23,7 @@ pub const MAX_INLINED: usize = 256;
 
 /// A question to the nursery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
+pub enum WorkerOrder {
     /// Kill the worker, if there is one, and fork another.
     Start,
     /// Kill the worker.

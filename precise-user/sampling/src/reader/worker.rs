@@ -65,11 +65,11 @@ struct Kept {
 }
 
 /// A file, and whether its copy has debug information.
-type Key = (FileId, bool);
+type CopyKey = (FileId, bool);
 
 struct Worker {
     symbolizer: Symbolizer,
-    copies: FxHashMap<Key, Kept>,
+    copies: FxHashMap<CopyKey, Kept>,
     maps: PerfMaps,
     programs: Programs,
     clock: u64,
@@ -124,7 +124,7 @@ impl Worker {
 
     fn symbols(
         &mut self,
-        key: Key,
+        key: CopyKey,
         file: &File,
         supplement: Option<(FileId, File)>,
         addresses: &[u64],
@@ -158,7 +158,7 @@ impl Worker {
     }
 
     /// Makes sure that there is a copy of the file.
-    fn keep(&mut self, key: Key, file: &File) -> io::Result<()> {
+    fn keep(&mut self, key: CopyKey, file: &File) -> io::Result<()> {
         if let Some(kept) = self.copies.get_mut(&key) {
             kept.used = self.clock;
             return Ok(());
@@ -179,7 +179,7 @@ impl Worker {
     }
 
     /// As [`Self::keep`], for a file to which others refer by its build id.
-    fn keep_supplement(&mut self, key: Key, file: &File) -> io::Result<()> {
+    fn keep_supplement(&mut self, key: CopyKey, file: &File) -> io::Result<()> {
         self.keep(key, file)?;
         let Some(kept) = self.copies.get_mut(&key).filter(|kept| kept.supplement.is_none()) else {
             return Ok(());
@@ -196,7 +196,7 @@ impl Worker {
         self.remove((id, false));
     }
 
-    fn remove(&mut self, key: Key) {
+    fn remove(&mut self, key: CopyKey) {
         let Some(kept) = self.copies.remove(&key) else { return };
         self.programs.forget(key.0);
         for path in [Some(kept.path), kept.supplement].into_iter().flatten() {

@@ -213,8 +213,8 @@ impl Cost {
         let changes = self.take_rate_changes();
         if self.inherited && changes.iter().any(|changes| !changes.is_empty()) {
             self.notes.push(
-                "processes that inherited the event before the period changed kept the old period, so \
-                 --overhead does not limit their cost (with -a it does)"
+                "processes that inherited the event before the period changed kept the old period, so the \
+                 limit of the overhead does not hold for them; in a run of all processes it holds"
                     .to_owned(),
             );
         }

@@ -2,7 +2,7 @@
 //!
 //! A timer event on an idle CPU takes few samples: the kernel stops the CPU's tick, a hypervisor
 //! delays its interrupts, and an event that is throttled waits for the next tick. So idle time is
-//! measured apart, and what the timer lost of it is no loss.
+//! measured apart, and what the timer lost of it is not a loss.
 
 use crate::machine::Root;
 

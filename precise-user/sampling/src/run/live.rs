@@ -71,8 +71,9 @@ pub async fn run(
     notes.extend(draft.notes.iter().cloned());
     writer.survive_crashes(Meta { notes, ..draft.clone() });
     let mut run = opened.start(plan, Writing::to(writer))?;
-    progress(started);
+    // A command that cannot be run is an error before anything is said of the run.
     run.session.release(plan.duration)?;
+    progress(started);
     let each = |run: &mut Running<Writing>| {
         progress(Progress::Epoch {
             number: run.epochs - 1,

@@ -1,4 +1,4 @@
-//! Detects a runaway event: one that takes so many more samples than requested that something must
+//! Detects a runaway event: one that takes far more samples than requested, so that something must
 //! be wrong. If a kernel or hypervisor interprets the rate differently, the event could take a
 //! whole CPU.
 //!

@@ -11,7 +11,7 @@ fn machine(vendor: Vendor, hypervisor: bool) -> MachineInfo {
 fn pmus(machine: &MachineInfo) -> Pmus {
     let mut cpu = Pmu { name: "cpu".into(), type_: 4, ..Pmu::default() };
     for (term, bits) in [("event", "config:0-7"), ("umask", "config:8-15"), ("ldlat", "config1:0-15")] {
-        cpu.format.insert(term.into(), pmu::sysfs::Format::parse(bits).unwrap());
+        cpu.format.insert(term.into(), pmu::sysfs::TermFormat::parse(bits).unwrap());
     }
     cpu.caps.insert("pmu_name".into(), "sapphire_rapids".into());
     Pmus { pmus: vec![cpu], cpu: machine.cpu.clone(), ..Pmus::default() }

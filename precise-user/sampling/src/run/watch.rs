@@ -207,8 +207,9 @@ impl CgroupWatcher {
         let mut notes = Vec::new();
         let patterns: Vec<&str> = self.patterns.iter().map(Pattern::text).collect();
         notes.push(format!(
-            "-G {}: {} matched in total",
-            patterns.join(", -G "),
+            "{} {}: {} matched in total",
+            if patterns.len() == 1 { "pattern" } else { "patterns" },
+            patterns.join(", "),
             counted(self.matched, "cgroup")
         ));
         if self.refused > 0 {
@@ -274,7 +275,7 @@ mod tests {
             assert!(watcher.members.keys().eq([&stays]), "round {round}");
             assert!(sets.iter().all(|set| set.contains(stays) && set.free() == ROOM as usize - 1));
         }
-        assert_eq!(watcher.notes(), ["-G /pods/*: 4,501 cgroups matched in total"]);
+        assert_eq!(watcher.notes(), ["pattern /pods/*: 4,501 cgroups matched in total"]);
     }
 
     #[test]

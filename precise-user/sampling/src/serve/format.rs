@@ -6,14 +6,14 @@ use super::metric::{Metric, MetricKind};
 
 /// A format of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum PageFormat {
     /// OpenMetrics 1.0.0.
     OpenMetrics,
     /// The text format of Prometheus, version 0.0.4, which older tools read.
     Prometheus,
 }
 
-impl Format {
+impl PageFormat {
     /// Returns the format for a request: OpenMetrics, if the client asks for it by name and prefers
     /// no other text.
     pub fn accepted(headers: &HeaderMap) -> Self {
@@ -82,7 +82,7 @@ mod tests {
             for field in fields {
                 headers.append(ACCEPT, field.parse().unwrap());
             }
-            Format::accepted(&headers)
+            PageFormat::accepted(&headers)
         };
         let of_prometheus = "application/openmetrics-text;version=1.0.0,\
             application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
@@ -96,7 +96,7 @@ mod tests {
             &["text/plain;q=0.5", "application/openmetrics-text"],
             &["application/openmetrics-text, */*"],
         ] {
-            assert_eq!(of(fields), Format::OpenMetrics, "{fields:?}");
+            assert_eq!(of(fields), PageFormat::OpenMetrics, "{fields:?}");
         }
         for fields in [
             &[][..],
@@ -108,7 +108,7 @@ mod tests {
             &["application/openmetrics-text;q=0.5,text/plain"],
             &["application/openmetrics-text;q=,"],
         ] {
-            assert_eq!(of(fields), Format::Prometheus, "{fields:?}");
+            assert_eq!(of(fields), PageFormat::Prometheus, "{fields:?}");
         }
     }
 

@@ -34,7 +34,7 @@ use tokio::{
 
 use super::{
     connections::{Bounds, Connections, Place},
-    format::Format,
+    format::PageFormat,
     hosts::{HostRule, Hosts},
     page::Page,
     traffic::Closed,
@@ -230,7 +230,7 @@ impl Answering {
         if path == "/" {
             return plain(StatusCode::OK, WELCOME);
         }
-        let format = Format::accepted(headers);
+        let format = PageFormat::accepted(headers);
         match self.page.text(format) {
             Ok(text) => {
                 place.answers(&text, Instant::now());

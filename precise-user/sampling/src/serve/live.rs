@@ -73,8 +73,8 @@ pub async fn run(
     let page = Arc::new(Page::new(totals, status.clone()));
     // It stops when the run ends, so no client waits for an answer of a run that is over.
     let server = Server::start(listening, page.clone())?;
-    progress(started);
     run.session.release(plan.duration)?;
+    progress(started);
     let each = |run: &mut Running<Shared>| {
         if server.is_finished() {
             let died = SamplingError::new(ErrorClass::Failed, "the thread that answers requests died");

@@ -16,7 +16,7 @@ use prometheus_client::{
 };
 
 use super::{
-    format::{self, Format},
+    format::{self, PageFormat},
     label::Pair,
     metric::{self, Metric, MetricKind},
     status::{EventStatus, Status},
@@ -64,7 +64,7 @@ impl Page {
 
     /// Returns the page of the last epoch. It is made once per epoch and format. Must be called on
     /// the thread that answers requests, whose CPU time the page shows.
-    pub fn text(&self, format: Format) -> Result<Bytes, fmt::Error> {
+    pub fn text(&self, format: PageFormat) -> Result<Bytes, fmt::Error> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let epochs = shown.epochs;
@@ -84,8 +84,8 @@ impl Page {
             *made = Made { epochs: Some(epochs), open_metrics: text.into(), prometheus: None };
         }
         Ok(match format {
-            Format::OpenMetrics => made.open_metrics.clone(),
-            Format::Prometheus => {
+            PageFormat::OpenMetrics => made.open_metrics.clone(),
+            PageFormat::Prometheus => {
                 let Made { open_metrics, prometheus, .. } = &mut *made;
                 // The page was made from a string.
                 let text = || format::of_open_metrics(&String::from_utf8_lossy(open_metrics)).into();
@@ -355,7 +355,7 @@ mod tests {
     }
 
     fn text(page: &Page) -> String {
-        String::from_utf8(page.text(Format::OpenMetrics).unwrap().into()).unwrap()
+        String::from_utf8(page.text(PageFormat::OpenMetrics).unwrap().into()).unwrap()
     }
 
     fn has(text: &str, line: &str) -> bool {
@@ -423,12 +423,12 @@ mod tests {
     #[test]
     fn a_page_is_made_once_for_each_epoch() {
         let page = page();
-        for format in [Format::OpenMetrics, Format::Prometheus] {
+        for format in [PageFormat::OpenMetrics, PageFormat::Prometheus] {
             let first = page.text(format).unwrap();
             assert_eq!(first.as_ptr(), page.text(format).unwrap().as_ptr(), "{format:?}");
         }
         page.show(&Status { epochs: 4, ..status() });
-        for format in [Format::OpenMetrics, Format::Prometheus] {
+        for format in [PageFormat::OpenMetrics, PageFormat::Prometheus] {
             let second = page.text(format).unwrap();
             assert!(has(std::str::from_utf8(&second).unwrap(), "precise_epochs_total 4"), "{format:?}");
         }
@@ -441,8 +441,8 @@ mod tests {
             let text = std::str::from_utf8(text).unwrap();
             text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
         };
-        let open = page.text(Format::OpenMetrics).unwrap();
-        let prometheus = page.text(Format::Prometheus).unwrap();
+        let open = page.text(PageFormat::OpenMetrics).unwrap();
+        let prometheus = page.text(PageFormat::Prometheus).unwrap();
         assert_eq!(values(&open), values(&prometheus));
         let text = std::str::from_utf8(&prometheus).unwrap();
         for metric in Metric::ALL {

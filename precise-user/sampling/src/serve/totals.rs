@@ -197,7 +197,7 @@ impl Shared {
         Self(Arc::new(Mutex::new(totals)))
     }
 
-    /// Calls `of` with the totals. A poisoned lock is no problem: each series is updated in one
+    /// Calls `of` with the totals. A poisoned lock does no harm: each series is updated in one
     /// step, so a thread that panicked left whole series behind.
     pub fn with<T>(&self, of: impl FnOnce(&mut Totals) -> T) -> T {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))

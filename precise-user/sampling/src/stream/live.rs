@@ -83,11 +83,11 @@ pub async fn run<S: Sink + 'static>(
         !session.must_end()
     })?;
     session.enable()?;
+    session.release(plan.duration)?;
     started(Started {
         ring_bytes: session.events.iter().map(|event| event.sampler.ring_memory()).sum(),
         findings: session.findings(),
     });
-    session.release(plan.duration)?;
     let first = Round { sideband: early, ..Round::default() };
     let mut rings = Rings { session, waiting: Some(first) };
     let end = rings.until_end(&naming).await?;

@@ -24,7 +24,7 @@ use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::{CodeQuery, DataQuery, Processes, Symbolizer, Wait, addresses_visible};
 use precise_model::{CodeLocation, DataLocation, Name, Names, Reason};
 use precise_records::Registers;
-use precise_records::order::Order;
+use precise_records::order::TimeOrder;
 use precise_records::record::sample::{Sample, decode};
 use precise_records::record::{IdentifiedRecord, MISC_EXACT_IP};
 
@@ -113,7 +113,7 @@ pub(super) struct Worker<S> {
     published: Arc<Mutex<Vec<Counts>>>,
     /// The number of samples that were not named in time.
     late: u64,
-    order: Order<Waiting>,
+    order: TimeOrder<Waiting>,
     kernel_hidden: bool,
     names: Names,
     code: Vec<CodeLocation>,
@@ -133,7 +133,7 @@ impl<S: Sink> Worker<S> {
             enough,
             published,
             late: 0,
-            order: Order::new(),
+            order: TimeOrder::new(),
             kernel_hidden: !addresses_visible(Path::new("/")),
             names: Names::default(),
             code: Vec::new(),

@@ -55,7 +55,7 @@ pub enum PerfEventOn {
 
 /// The cgroup hierarchies of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct CgroupTree {
     /// Mount point of the unified hierarchy; `None` if it is not mounted.
     pub v2: Option<PathBuf>,
     /// The hierarchy with the perf_event controller.
@@ -122,7 +122,7 @@ struct Tree {
 #[derive(Debug)]
 pub struct Cgroups {
     root: PathBuf,
-    report: Report,
+    report: CgroupTree,
     v2: Tree,
     /// The v1 hierarchy with the perf_event controller; `None` if the controller is on the unified
     /// hierarchy.
@@ -145,7 +145,7 @@ impl Cgroups {
             _ if v2.is_some() => PerfEventOn::V2,
             _ => PerfEventOn::Nowhere,
         };
-        let report = Report { v2: v2.as_ref().map(|mount| mount.point.clone()), perf_event };
+        let report = CgroupTree { v2: v2.as_ref().map(|mount| mount.point.clone()), perf_event };
         let on_v1 = matches!(report.perf_event, PerfEventOn::V1 { .. });
         let mut cgroups = Self {
             root: root.to_owned(),
@@ -162,7 +162,7 @@ impl Cgroups {
     pub fn recorded() -> Self {
         Self {
             root: PathBuf::new(),
-            report: Report { v2: None, perf_event: PerfEventOn::Nowhere },
+            report: CgroupTree { v2: None, perf_event: PerfEventOn::Nowhere },
             v2: Tree::default(),
             v1: None,
             rewalk: REWALK,
@@ -170,7 +170,7 @@ impl Cgroups {
     }
 
     /// Returns which hierarchies the machine has.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &CgroupTree {
         &self.report
     }
 

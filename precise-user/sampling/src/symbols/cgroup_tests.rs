@@ -71,7 +71,7 @@ fn a_hybrid_machine_has_two_trees() {
     let mut cgroups = Cgroups::open(root.path()).expect("readable");
     assert_eq!(
         *cgroups.report(),
-        Report {
+        CgroupTree {
             v2: Some("/sys/fs/cgroup/unified".into()),
             perf_event: PerfEventOn::V1 { mount: Some("/sys/fs/cgroup/perf_event".into()) },
         }

@@ -79,7 +79,7 @@ struct Generation {
 }
 
 /// The identity of a generation: its pid and its serial number, which grows with time.
-type Key = (u32, u64);
+type GenerationKey = (u32, u64);
 
 impl Generation {
     fn new(since: u64, space: AddressSpace, account: &Account) -> Box<Self> {
@@ -94,7 +94,8 @@ impl Generation {
     fn recharge(&mut self) {
         /// The entries in [`Processes::by_pid`] and [`Processes::ended`]: the nodes of a B-tree are
         /// at least half full.
-        const ENTRIES: usize = 2 * (size_of::<(Key, Box<Generation>)>() + size_of::<(u64, u64, u32)>());
+        const ENTRIES: usize =
+            2 * (size_of::<(GenerationKey, Box<Generation>)>() + size_of::<(u64, u64, u32)>());
         let names = self.names.capacity() * size_of::<(u64, Arc<str>)>();
         self.charge.set(ENTRIES + size_of::<Self>() + names + 2 * BLOCK);
     }
@@ -128,7 +129,7 @@ impl Generation {
 #[derive(Debug)]
 pub struct Processes {
     /// Generations by pid, oldest first.
-    by_pid: BTreeMap<Key, Box<Generation>>,
+    by_pid: BTreeMap<GenerationKey, Box<Generation>>,
     /// Ended generations in the order of their ends: time, serial number, pid.
     ended: BTreeSet<(u64, u64, u32)>,
     /// All images, each with whether it was already returned as a new file.
@@ -352,7 +353,7 @@ impl Processes {
         &'a self,
         pid: u32,
         window: &'a Range<u64>,
-    ) -> impl Iterator<Item = (&'a Key, &'a Generation)> {
+    ) -> impl Iterator<Item = (&'a GenerationKey, &'a Generation)> {
         let all = self.by_pid.range((pid, 0)..=(pid, u64::MAX)).rev();
         all.map(|(key, generation)| (key, &**generation)).filter(|(_, one)| one.alive_in(window))
     }
@@ -362,7 +363,7 @@ impl Processes {
         self.by_pid.range((pid, 0)..=(pid, u64::MAX)).next_back().map(|(_, generation)| &**generation)
     }
 
-    fn last_mut(&mut self, pid: u32) -> Option<(Key, &mut Generation)> {
+    fn last_mut(&mut self, pid: u32) -> Option<(GenerationKey, &mut Generation)> {
         let last = self.by_pid.range_mut((pid, 0)..=(pid, u64::MAX)).next_back();
         last.map(|(key, generation)| (*key, &mut **generation))
     }

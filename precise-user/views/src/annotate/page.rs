@@ -5,7 +5,7 @@ use super::text::short_path;
 use super::{AnnotateOptions, AnnotatedEvent, Annotation, Function, annotate};
 use crate::ViewError;
 use crate::code::{Code, Measured};
-use crate::markup::tables::{Cell, ColumnKind, sortable};
+use crate::markup::tables::{HtmlCell, ColumnKind, sortable};
 use crate::markup::text;
 use crate::render::number::{cycles, percent, share};
 use crate::view::{Place, Section};
@@ -54,7 +54,7 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
     );
     if let Some(needed) = function.too_few {
         let needed = thousands(needed);
-        return out + &format!("<p>Too few samples to rank its lines: at least {needed} are needed.</p>\n");
+        out += &format!("<p>Its lines are in no reliable order, for which {needed} samples are needed.</p>\n");
     }
     if let Some(reason) = function.no_code {
         out += &format!("<p>The instructions cannot be shown: {}.</p>\n", text(reason.words()));
@@ -80,7 +80,7 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
     let instructions: Vec<_> = sampled
         .map(|listed| {
             let mut row = columns.row(&listed.measured, "", &listed.text);
-            row[columns.first_text()] = Cell::number(listed.offset as f64, &format!("+{:#x}", listed.offset));
+            row[columns.first_text()] = HtmlCell::number(listed.offset as f64, &format!("+{:#x}", listed.offset));
             row
         })
         .collect();
@@ -114,19 +114,19 @@ impl Columns {
         titles.into_iter().map(|(kind, title)| (kind, title.to_owned())).collect()
     }
 
-    fn row(&self, measured: &Measured, place: &str, code: &str) -> Vec<Cell> {
+    fn row(&self, measured: &Measured, place: &str, code: &str) -> Vec<HtmlCell> {
         let samples = measured.samples;
-        let mut row = vec![Cell::share(&measured.share), Cell::number(samples as f64, &thousands(samples))];
+        let mut row = vec![HtmlCell::share(&measured.share), HtmlCell::number(samples as f64, &thousands(samples))];
         if self.timed {
-            row.push(measured.average.map_or_else(Cell::nothing, |a| Cell::number(a, &cycles(a))));
+            row.push(measured.average.map_or_else(HtmlCell::nothing, |a| HtmlCell::number(a, &cycles(a))));
         }
         if self.level {
             let level = measured.level.as_ref();
-            row.push(level.map_or_else(Cell::nothing, |most| {
-                Cell::text(&format!("{} {}", most.level, percent(most.share.value)))
+            row.push(level.map_or_else(HtmlCell::nothing, |most| {
+                HtmlCell::text(&format!("{} {}", most.level, percent(most.share.value)))
             }));
         }
-        row.extend([Cell::text(place), Cell::code(code)]);
+        row.extend([HtmlCell::text(place), HtmlCell::code(code)]);
         row
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::annotate::{AnnotatedEvent, Annotation, Function, Listed};
 use crate::code::Measured;
-use crate::group_table::too_few;
+use crate::group_table::unranked;
 use crate::render::number::{cycles, percent, percent_to, share};
 use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
@@ -73,7 +73,7 @@ fn function_text(
     );
     let mut out = format!("\n{}\n", options.style.paint(Tint::Heading, &wrap(&title, options.width, 2)));
     if let Some(needed) = function.too_few {
-        return out + &too_few(function.measured.samples, needed, options);
+        out += &unranked(function.measured.samples, needed, options);
     }
     if let Some(reason) = function.no_code {
         let text = format!(

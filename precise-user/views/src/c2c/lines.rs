@@ -6,8 +6,8 @@ use precise_common::data_src::DataSource;
 use precise_common::hitm::Hitm;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::result::{Access, Classes, Field, Line, Pair, WidthFrom};
-use super::verdict::{self, Touch, Verdict};
+use super::result::{Access, Classes, Field, SharedLine, Pair, WidthFrom};
+use super::verdict::{self, Touch, SharingVerdict};
 use crate::code::{Code, function_of};
 use crate::stats::{Samples, Weight};
 use crate::weighing::Weighing;
@@ -138,7 +138,7 @@ impl<'a> Lines<'a> {
 
     /// Looks at the lines with most HITM loads, at most this many, and returns them in this order,
     /// and the rest of those with HITM loads.
-    pub fn look(&self, most: usize, code: &mut dyn Code) -> (Vec<Line>, Rest) {
+    pub fn look(&self, most: usize, code: &mut dyn Code) -> (Vec<SharedLine>, Rest) {
         let (looked_at, others) = self.contended.split_at(most.min(self.contended.len()));
         let mut rest = Rest { lines: others.len(), ..Rest::default() };
         for (_, line) in others {
@@ -252,7 +252,7 @@ fn add(
     access.variable = variable;
 }
 
-fn line(capture: &Capture, found: LineSamples) -> Line {
+fn line(capture: &Capture, found: LineSamples) -> SharedLine {
     let touches: Vec<Touch> = found
         .touches
         .iter()
@@ -293,7 +293,7 @@ fn line(capture: &Capture, found: LineSamples) -> Line {
     });
     let machine = &capture.meta.machine;
     let LineSamples { weight, hitm_latency, .. } = found;
-    let mut line = Line {
+    let mut line = SharedLine {
         address: found.address,
         region: region.unwrap_or_default(),
         variables: found.variables.into_iter().collect(),
@@ -353,7 +353,7 @@ fn fields(touches: &[Touch], accesses: &[Access]) -> Vec<Field> {
 }
 
 /// Returns the advice for a line, one sentence each.
-fn advice(line: &Line) -> Vec<String> {
+fn advice(line: &SharedLine) -> Vec<String> {
     let list = |keep: &dyn Fn(&Field) -> bool| {
         let fields = line.fields.iter().filter(|field| keep(field));
         let mut named: Vec<_> = fields.map(named).collect();
@@ -367,42 +367,42 @@ fn advice(line: &Line) -> Vec<String> {
     const ALIGN: &str = "align each to a multiple of 64 bytes (alignas(64), #[repr(align(64))]), or 128 \
                          on CPUs that fetch lines in pairs";
     match line.verdict {
-        Verdict::FalseSharing => vec![format!(
+        SharingVerdict::FalseSharing => vec![format!(
             "Different threads use different bytes: {}. Move them to separate cache lines: {ALIGN}.",
             list(&|_| true)
         )],
-        Verdict::TrueSharing => vec![format!(
+        SharingVerdict::TrueSharing => vec![format!(
             "Threads use the same bytes: {}. Padding does not help. Write less often, keep one copy per \
              thread or CPU and sum the copies when reading, or keep the threads on cores that share a \
              cache.",
             list(&|_| true)
         )],
-        Verdict::Both => vec![format!(
+        SharingVerdict::Both => vec![format!(
             "Threads share {}, which also slows accesses to {}. Move the latter to separate lines \
              ({ALIGN}), and write the shared bytes less often.",
             list(&|field| field.users > 1),
             list(&|field| field.users <= 1),
         )],
-        Verdict::OneThread => vec![
+        SharingVerdict::OneThread => vec![
             "Only one thread was sampled on this line: it moved between CPUs and the line followed, or \
              the other users of the line were not sampled. Pin the thread, or sample for longer."
                 .to_owned(),
         ],
-        Verdict::NoWriter => vec![
+        SharingVerdict::NoWriter => vec![
             "Loads found the line modified, but no store to it was sampled. Sample for longer, or \
              sample all processes (-a)."
                 .to_owned(),
         ],
-        Verdict::TooFew => vec![format!(
+        SharingVerdict::TooFew => vec![format!(
             "Fewer than {} samples: sample for longer, or more often.",
             verdict::MIN_LINE_SAMPLES
         )],
-        Verdict::WidthNotKnown => vec![
+        SharingVerdict::WidthNotKnown => vec![
             "Whether the accesses overlap depends on their widths, which neither the hardware nor the \
              binary reported. Run this command where the binary is, or use --symfs."
                 .to_owned(),
         ],
-        Verdict::NotRecorded => vec![
+        SharingVerdict::NotRecorded => vec![
             "The addresses are too coarse to decide. Record with -e c2c, or import, with \
              --granule 1."
                 .to_owned(),
@@ -424,7 +424,7 @@ fn named(field: &Field) -> String {
 }
 
 /// Returns each reader with HITM loads on this line, paired with each process that writes the line.
-fn of_line(line: &Line) -> Vec<Pair> {
+fn of_line(line: &SharedLine) -> Vec<Pair> {
     let who = |access: &Access| (access.cgroup.clone(), format!("{} ({})", access.process, access.pid));
     let writers: BTreeSet<_> = line.accesses.iter().filter(|access| access.writes).map(who).collect();
     let mut readers: BTreeMap<_, u64> = BTreeMap::new();
@@ -446,7 +446,7 @@ fn of_line(line: &Line) -> Vec<Pair> {
 }
 
 /// Returns the reader and writer pairs of all lines, those with most HITM loads first.
-pub(crate) fn pairs(lines: &[Line]) -> Vec<Pair> {
+pub(crate) fn pairs(lines: &[SharedLine]) -> Vec<Pair> {
     let mut sums: BTreeMap<Pair, u64> = BTreeMap::new();
     for pair in lines.iter().flat_map(|line| &line.pairs) {
         let sum = sums.entry(Pair { hitm: 0, ..pair.clone() }).or_default();

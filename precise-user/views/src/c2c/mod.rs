@@ -18,7 +18,7 @@
 //! #     }
 //! # }
 //! use precise_model::testing::{Builder, L3_HITM};
-//! use precise_views::c2c::{C2cOptions, Verdict, c2c};
+//! use precise_views::c2c::{C2cOptions, SharingVerdict, c2c};
 //!
 //! const STORE: u64 = 0x508_0144;
 //!
@@ -38,7 +38,7 @@
 //! let line = &result.lines[0];
 //! assert_eq!((line.address, line.hitm.total, line.stores), (0x7000, 200, 100));
 //! // Bytes 0 to 7 belong to one thread and bytes 8 to 15 to the other: padding would help.
-//! assert_eq!(line.verdict, Verdict::FalseSharing);
+//! assert_eq!(line.verdict, SharingVerdict::FalseSharing);
 //! # Ok::<(), precise_views::ViewError>(())
 //! ```
 
@@ -53,8 +53,8 @@ mod view;
 
 pub use view::C2cView;
 
-pub use result::{Access, C2c, C2cEvent, Classes, Field, Line, Pair, WidthFrom};
-pub use verdict::{MIN_LINE_SAMPLES, Verdict};
+pub use result::{Access, C2c, C2cEvent, Classes, Field, SharedLine, Pair, WidthFrom};
+pub use verdict::{MIN_LINE_SAMPLES, SharingVerdict};
 
 use precise_common::data_src::DataSource;
 
@@ -64,7 +64,7 @@ use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use lines::{Lines, Rest};
+use lines::Lines;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
@@ -105,11 +105,7 @@ pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Resu
     let lines = Lines::of(capture);
     let (hitm, weight) = lines.hitm();
     let too_few = (hitm < options.min_samples).then_some(options.min_samples);
-    let (mut found, rest) = match too_few {
-        None => lines.look(options.limit.unwrap_or(usize::MAX), code),
-        // No line is ranked, so none is left out of a ranking either.
-        Some(_) => (Vec::new(), Rest::default()),
-    };
+    let (mut found, rest) = lines.look(options.limit.unwrap_or(usize::MAX), code);
     for line in &mut found {
         line.share = line.weight.share_of(weight);
     }

@@ -6,7 +6,7 @@ use precise_common::hitm::Hitm;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Verdict;
+use super::SharingVerdict;
 use crate::about::{Event, Run};
 use crate::stats::{Samples, Share};
 
@@ -26,7 +26,7 @@ pub struct C2c {
     /// Number of lines in the capture without a HITM load.
     pub quiet_lines: usize,
     /// Contended lines, those with most HITM loads first. Empty if there are too few.
-    pub lines: Vec<Line>,
+    pub lines: Vec<SharedLine>,
     /// Number of lines that the limit left out, and the number of their HITM loads.
     pub left_out: (usize, u64),
     /// The HITM loads of these lines with their weights.
@@ -38,7 +38,8 @@ pub struct C2c {
     /// a unit, a container or a pod.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroup_names: BTreeMap<String, String>,
-    /// Number of HITM loads that a ranking needs. Present if there are fewer.
+    /// Number of HITM loads that a ranking needs. Present if there are fewer: the order of the
+    /// lines is then not reliable.
     pub too_few: Option<u64>,
     /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
@@ -100,7 +101,7 @@ impl Classes {
 
 /// A contended cache line.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Line {
+pub struct SharedLine {
     /// Address of the first byte. If several processes map the line, this is the address in one of
     /// them.
     #[serde(serialize_with = "hex")]
@@ -112,7 +113,7 @@ pub struct Line {
     /// Names of the variables in the line, if known.
     pub variables: Vec<String>,
     /// Kind of sharing: false, true, or why it cannot be decided.
-    pub verdict: Verdict,
+    pub verdict: SharingVerdict,
     /// Number of HITM loads, by class.
     pub hitm: Classes,
     /// The HITM loads with their weights.

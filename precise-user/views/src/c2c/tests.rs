@@ -90,7 +90,7 @@ fn false_true_and_quiet() {
     let view = pairs().view(Some(8));
     assert_eq!((view.hitm, view.quiet_lines, view.lines.len()), (260, 1, 2));
     let [counters, lock] = &view.lines[..] else { panic!("{:?}", view.lines) };
-    assert_eq!((counters.verdict, lock.verdict), (Verdict::FalseSharing, Verdict::TrueSharing));
+    assert_eq!((counters.verdict, lock.verdict), (SharingVerdict::FalseSharing, SharingVerdict::TrueSharing));
     assert_eq!(
         (counters.hitm.total, counters.loads, counters.stores, counters.threads.len()),
         (200, 200, 100, 2)
@@ -136,14 +136,14 @@ fn the_width_of_the_instruction_decides() {
         made
     };
     let verdict = |width| made().view(width).lines[0].verdict;
-    assert_eq!(verdict(Some(4)), Verdict::FalseSharing);
-    assert_eq!(verdict(Some(8)), Verdict::TrueSharing);
-    assert_eq!(verdict(None), Verdict::WidthNotKnown);
+    assert_eq!(verdict(Some(4)), SharingVerdict::FalseSharing);
+    assert_eq!(verdict(Some(8)), SharingVerdict::TrueSharing);
+    assert_eq!(verdict(None), SharingVerdict::WidthNotKnown);
     // A width that the hardware reports takes precedence.
     let mut capture = made().0.build();
     capture.rows.iter_mut().for_each(|row| row.width = Some(4));
     let view = c2c(&capture, &C2cOptions::default(), &mut Binary(Some(8))).unwrap();
-    assert_eq!(view.lines[0].verdict, Verdict::FalseSharing);
+    assert_eq!(view.lines[0].verdict, SharingVerdict::FalseSharing);
 }
 
 #[test]
@@ -166,7 +166,9 @@ fn too_few_are_not_ranked_and_nothing_is_said_plainly() {
     let mut few = Made::new();
     few.at(0x1000, "x", 1, HITM, 99);
     let view = few.view(None);
-    assert_eq!((view.too_few, view.lines.len()), (Some(100), 0));
+    assert_eq!((view.too_few, view.lines.len()), (Some(100), 1));
+    let text = crate::c2c::text::c2c_text(&view, &TextOptions::default());
+    assert!(text.contains("Only 99 samples: the rows are in no reliable order"), "{text}");
     let mut none = Made::new();
     none.at(0x1000, "x", 1, HIT, 500);
     let text = crate::c2c::text::c2c_text(&none.view(None), &TextOptions::default());

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use precise_common::hitm::Hitm;
 
-use crate::c2c::{Access, C2c, Line, Verdict, WidthFrom};
-use crate::group_table::too_few;
+use crate::c2c::{Access, C2c, SharedLine, SharingVerdict, WidthFrom};
+use crate::group_table::unranked;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{cycles, share};
@@ -23,10 +23,11 @@ pub fn c2c_text(view: &C2c, options: &TextOptions) -> String {
         out += &header(&view.run, &event.event, event.samples, options);
     }
     out += &format!("\n{}\n", wrap(&found(view), options.width, 0));
-    match view.too_few {
-        Some(needed) if view.hitm > 0 => out += &format!("\n{}", too_few(view.hitm, needed, options)),
-        _ if view.hitm > 0 => out += &ranked(view, options),
-        _ => {}
+    if view.hitm > 0 {
+        if let Some(needed) = view.too_few {
+            out += &format!("\n{}", unranked(view.hitm, needed, options));
+        }
+        out += &ranked(view, options);
     }
     out.push('\n');
     out += &notes(&view.notes, options);
@@ -98,7 +99,7 @@ fn ranked(view: &C2c, options: &TextOptions) -> String {
         Column::number("Loads"),
         Column::number("Stores"),
         Column::number("Threads"),
-        Column::text("Verdict", Cut::End),
+        Column::text("SharingVerdict", Cut::End),
     ];
     columns.push(Column::text("Where", Cut::Start));
     let mut table = Table::new(columns);
@@ -130,7 +131,7 @@ fn ranked(view: &C2c, options: &TextOptions) -> String {
 
 /// Returns the variables of a line, each with the offset of its first used byte; without variables,
 /// the memory region of the line.
-fn place(line: &Line) -> String {
+fn place(line: &SharedLine) -> String {
     let mut named: Vec<(&str, u64)> = Vec::new();
     for (name, offset) in line.fields.iter().filter_map(|field| field.variable.as_ref()) {
         if !named.iter().any(|(known, _)| known == name) {
@@ -145,7 +146,7 @@ fn place(line: &Line) -> String {
     if named.is_empty() { line.region.clone() } else { named.join(", ") }
 }
 
-fn detail(number: usize, line: &Line, options: &TextOptions) -> String {
+fn detail(number: usize, line: &SharedLine, options: &TextOptions) -> String {
     let title = format!(
         "{number}: line {:#x}, {}: {}",
         line.address,
@@ -153,7 +154,7 @@ fn detail(number: usize, line: &Line, options: &TextOptions) -> String {
         line.verdict.words().to_uppercase()
     );
     let tint = match line.verdict {
-        Verdict::FalseSharing | Verdict::TrueSharing | Verdict::Both => Tint::Warning,
+        SharingVerdict::FalseSharing | SharingVerdict::TrueSharing | SharingVerdict::Both => Tint::Warning,
         _ => Tint::Heading,
     };
     let mut out = format!("{}\n", options.style.paint(tint, &wrap(&title, options.width, 2)));
@@ -182,7 +183,7 @@ fn cpus(cpus: &BTreeSet<u16>) -> String {
     format_cpu_list(&cpus.iter().map(|cpu| u32::from(*cpu)).collect::<Vec<_>>())
 }
 
-fn accesses(line: &Line, options: &TextOptions) -> String {
+fn accesses(line: &SharedLine, options: &TextOptions) -> String {
     /// Maximum number of accesses shown for a line. JSON and CSV contain all of them.
     const SHOWN: usize = 12;
     let mut by_weight: Vec<&Access> = line.accesses.iter().collect();

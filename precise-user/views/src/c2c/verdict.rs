@@ -16,7 +16,7 @@ const STRAY: u64 = 5;
 /// The kind of sharing on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum SharingVerdict {
     /// Different threads use different bytes, and at least one thread writes. Padding removes the
     /// contention.
     FalseSharing,
@@ -38,7 +38,7 @@ pub enum Verdict {
     NotRecorded,
 }
 
-impl Verdict {
+impl SharingVerdict {
     /// Returns the verdict in a few words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -75,27 +75,27 @@ pub struct Touch {
 /// A touch is *shared* if touches of other threads overlap it, at least one side of the overlap
 /// writes, and the overlapping touches are not strays relative to it. An unknown width is between 1
 /// and 8 bytes; the verdict is given only if it is the same for both extremes.
-pub fn judge(touches: &[Touch], granule: u64) -> Verdict {
+pub fn judge(touches: &[Touch], granule: u64) -> SharingVerdict {
     let total = touches.iter().fold(0u64, |sum, touch| sum.saturating_add(touch.samples));
     if total < MIN_LINE_SAMPLES {
-        return Verdict::TooFew;
+        return SharingVerdict::TooFew;
     }
-    let Some(first) = touches.first() else { return Verdict::TooFew };
+    let Some(first) = touches.first() else { return SharingVerdict::TooFew };
     if touches.iter().all(|touch| touch.actor == first.actor) {
-        return Verdict::OneThread;
+        return SharingVerdict::OneThread;
     }
     if !touches.iter().any(|touch| touch.writes) {
-        return Verdict::NoWriter;
+        return SharingVerdict::NoWriter;
     }
     let granule = u32::try_from(granule).unwrap_or(u32::MAX);
     let widest = with_widths(touches, total, |touch| touch.width.unwrap_or(WIDEST).max(granule));
     if granule > 1 {
         // Accesses in different granules are certainly disjoint; accesses in the same granule may
         // be disjoint or not.
-        return if widest == Verdict::FalseSharing { widest } else { Verdict::NotRecorded };
+        return if widest == SharingVerdict::FalseSharing { widest } else { SharingVerdict::NotRecorded };
     }
     let narrowest = with_widths(touches, total, |touch| touch.width.unwrap_or(1));
-    if narrowest == widest { widest } else { Verdict::WidthNotKnown }
+    if narrowest == widest { widest } else { SharingVerdict::WidthNotKnown }
 }
 
 /// Returns whether two touches of different threads overlap and at least one of them writes.
@@ -104,7 +104,7 @@ pub(crate) fn meet(a: &Touch, b: &Touch, width: impl Fn(&Touch) -> u32) -> bool 
     a.actor != b.actor && (a.writes || b.writes) && a.offset < end(b) && b.offset < end(a)
 }
 
-fn with_widths(touches: &[Touch], total: u64, width: impl Fn(&Touch) -> u32 + Copy) -> Verdict {
+fn with_widths(touches: &[Touch], total: u64, width: impl Fn(&Touch) -> u32 + Copy) -> SharingVerdict {
     let shared = |touch: &&Touch| {
         let others = touches.iter().filter(|other| meet(touch, other, width));
         let others = others.fold(0u64, |sum, other| sum.saturating_add(other.samples));
@@ -112,11 +112,11 @@ fn with_widths(touches: &[Touch], total: u64, width: impl Fn(&Touch) -> u32 + Co
     };
     let shared = touches.iter().filter(shared).fold(0u64, |sum, touch| sum.saturating_add(touch.samples));
     if shared == 0 || is_stray(shared, total) {
-        Verdict::FalseSharing
+        SharingVerdict::FalseSharing
     } else if is_stray(total - shared, total) {
-        Verdict::TrueSharing
+        SharingVerdict::TrueSharing
     } else {
-        Verdict::Both
+        SharingVerdict::Both
     }
 }
 
@@ -135,11 +135,11 @@ mod tests {
     #[test]
     fn neighbours_are_false_sharing_and_the_same_bytes_true() {
         let apart = [touch(1, 0, Some(8), true, 50), touch(2, 8, Some(8), false, 50)];
-        assert_eq!(judge(&apart, 1), Verdict::FalseSharing);
+        assert_eq!(judge(&apart, 1), SharingVerdict::FalseSharing);
         let same = [touch(1, 0, Some(8), true, 50), touch(2, 4, Some(4), false, 50)];
-        assert_eq!(judge(&same, 1), Verdict::TrueSharing);
+        assert_eq!(judge(&same, 1), SharingVerdict::TrueSharing);
         let both = [apart[0], touch(2, 0, Some(8), false, 40), touch(3, 16, Some(8), true, 50)];
-        assert_eq!(judge(&both, 1), Verdict::Both);
+        assert_eq!(judge(&both, 1), SharingVerdict::Both);
     }
 
     #[test]
@@ -150,35 +150,35 @@ mod tests {
             touch(9, 0, Some(8), true, 1),
             touch(9, 8, Some(8), true, 1),
         ];
-        assert_eq!(judge(&counters, 1), Verdict::FalseSharing);
+        assert_eq!(judge(&counters, 1), SharingVerdict::FalseSharing);
     }
 
     #[test]
     fn what_is_not_known_is_said() {
         let few = [touch(1, 0, Some(8), true, 9), touch(2, 8, Some(8), true, 10)];
-        assert_eq!(judge(&few, 1), Verdict::TooFew);
-        assert_eq!(judge(&[], 1), Verdict::TooFew);
-        assert_eq!(judge(&[touch(1, 0, Some(8), true, 90)], 1), Verdict::OneThread);
+        assert_eq!(judge(&few, 1), SharingVerdict::TooFew);
+        assert_eq!(judge(&[], 1), SharingVerdict::TooFew);
+        assert_eq!(judge(&[touch(1, 0, Some(8), true, 90)], 1), SharingVerdict::OneThread);
         let readers = [touch(1, 0, None, false, 90), touch(2, 0, None, false, 90)];
-        assert_eq!(judge(&readers, 1), Verdict::NoWriter);
+        assert_eq!(judge(&readers, 1), SharingVerdict::NoWriter);
     }
 
     #[test]
     fn a_width_that_is_not_known_decides_only_what_it_cannot_change() {
         let at = |offset| [touch(1, 0, None, true, 50), touch(2, offset, None, true, 50)];
-        assert_eq!(judge(&at(0), 1), Verdict::TrueSharing);
-        assert_eq!(judge(&at(8), 1), Verdict::FalseSharing);
-        assert_eq!(judge(&at(4), 1), Verdict::WidthNotKnown);
+        assert_eq!(judge(&at(0), 1), SharingVerdict::TrueSharing);
+        assert_eq!(judge(&at(8), 1), SharingVerdict::FalseSharing);
+        assert_eq!(judge(&at(4), 1), SharingVerdict::WidthNotKnown);
         // Known widths decide the verdict.
         let known = [touch(1, 0, Some(4), true, 50), touch(2, 4, Some(4), true, 50)];
-        assert_eq!(judge(&known, 1), Verdict::FalseSharing);
+        assert_eq!(judge(&known, 1), SharingVerdict::FalseSharing);
     }
 
     #[test]
     fn coarse_addresses_tell_neighbours_but_not_the_same_bytes() {
         let apart = [touch(1, 0, None, true, 50), touch(2, 8, None, true, 50)];
-        assert_eq!(judge(&apart, 8), Verdict::FalseSharing);
-        assert_eq!(judge(&apart, 64), Verdict::NotRecorded);
-        assert_eq!(judge(&[apart[0], touch(2, 0, None, true, 50)], 8), Verdict::NotRecorded);
+        assert_eq!(judge(&apart, 8), SharingVerdict::FalseSharing);
+        assert_eq!(judge(&apart, 64), SharingVerdict::NotRecorded);
+        assert_eq!(judge(&[apart[0], touch(2, 0, None, true, 50)], 8), SharingVerdict::NotRecorded);
     }
 }

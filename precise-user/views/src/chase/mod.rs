@@ -262,7 +262,7 @@ pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) ->
     if !infos.iter().any(|info| info.fields.address) {
         return Err(ViewError::NoSuchSamples {
             view: "`precise chase`".to_owned(),
-            what: "an access to memory each".to_owned(),
+            what: "the kind of access (load or store)".to_owned(),
             events: infos.iter().map(|info| info.name.as_str()).collect::<Vec<_>>().join(","),
             again: Again::record(capture, Preset::Loads.name(), &[]),
         });

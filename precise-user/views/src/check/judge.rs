@@ -8,7 +8,7 @@ use super::{
 };
 use crate::about;
 use crate::grouping::Sum;
-use crate::pairing::{Named, named, named_if};
+use crate::pairing::{GroupsByText, named, named_if};
 use crate::stats::{Change, Interval, MIN_SAMPLES, Measured, Samples, Z};
 use precise_model::digits::{percent_change, percent_to, thousands};
 use precise_model::keys::Key;
@@ -106,10 +106,10 @@ struct OfCapture<'a> {
     capture: &'a Capture,
     event: usize,
     condition: &'a Condition,
-    all: Named,
+    all: GroupsByText,
     whole: Sum,
     /// For `share(key == value)`: the samples that have the value.
-    matching: Named,
+    matching: GroupsByText,
 }
 
 impl<'a> OfCapture<'a> {
@@ -117,10 +117,10 @@ impl<'a> OfCapture<'a> {
         let (all, whole) = named(capture, event, &condition.by);
         let matching = match &condition.metric {
             Metric::ShareOf(key, value) => {
-                let mut values = Values::new(capture, *key);
+                let mut values = MetricValues::new(capture, *key);
                 named_if(capture, event, &condition.by, |row| values.of(row).eq_ignore_ascii_case(value)).0
             }
-            _ => Named::default(),
+            _ => GroupsByText::default(),
         };
         Self { capture, event, condition, all, whole, matching }
     }
@@ -177,13 +177,13 @@ impl Estimate {
 }
 
 /// The values of a key in the rows, as text. Each value is converted once.
-struct Values<'a> {
+struct MetricValues<'a> {
     capture: &'a Capture,
     key: Key,
     known: FxHashMap<Atom, String>,
 }
 
-impl<'a> Values<'a> {
+impl<'a> MetricValues<'a> {
     fn new(capture: &'a Capture, key: Key) -> Self {
         Self { capture, key, known: FxHashMap::default() }
     }
@@ -205,7 +205,7 @@ pub(crate) fn is_seen(
 ) -> Result<(), CheckError> {
     let mut seen: FxHashMap<String, u64> = FxHashMap::default();
     for (which, capture) in captures.into_iter().enumerate() {
-        let mut values = Values::new(capture, key);
+        let mut values = MetricValues::new(capture, key);
         let ours = |row: &&Row| {
             let event = usize::from(row.event);
             events.iter().any(|pair| [pair.0, pair.1][which] == event)

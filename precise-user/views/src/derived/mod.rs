@@ -251,7 +251,7 @@ fn of_event(
 fn sum<T: Default>(
     rows: &[(&Row, Bits)],
     cpu: Cpu,
-    test: table::Test,
+    test: table::SampleTest,
     add: impl Fn(T, &Row) -> T,
 ) -> Result<T, &'static str> {
     rows.iter().try_fold(T::default(), |sum, (row, bits)| match test(*bits, cpu) {

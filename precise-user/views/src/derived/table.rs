@@ -18,15 +18,15 @@ pub(crate) struct Cpu {
 }
 
 /// Decides whether a sample counts. Returns `None` if the registers of this CPU do not tell.
-pub(crate) type Test = fn(Bits, Cpu) -> Option<bool>;
+pub(crate) type SampleTest = fn(Bits, Cpu) -> Option<bool>;
 
 /// What a derived event counts.
 #[derive(Clone, Copy)]
 pub(crate) enum Counts {
     /// Samples.
-    Samples(Test),
+    Samples(SampleTest),
     /// The latencies of samples, in core cycles.
-    Cycles(Test),
+    Cycles(SampleTest),
     /// Nothing, because a capture lacks the data; with the reason.
     Nothing(&'static str),
 }

@@ -195,7 +195,7 @@ fn of_event(
     let text = |e: &Difference| e.values.iter().map(Value::text).collect::<Vec<_>>();
     entries.sort_by(|a, b| {
         let first = b.changed.cmp(&a.changed).then(change(b).total_cmp(&change(a)));
-        first.then_with(|| text(a).cmp(&text(b)))
+        first.then(b.base.value.total_cmp(&a.base.value)).then_with(|| text(a).cmp(&text(b)))
     });
     if too_few.is_some() {
         entries.clear();

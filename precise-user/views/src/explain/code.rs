@@ -1,7 +1,7 @@
 //! Findings in code: where the samples are, and how branches and fetches end.
 
 use super::chosen::By;
-use super::{Answer, Look, Number, Question, Records, Topic, Unknown, cannot, thresholds};
+use super::{CheckAnswer, Look, Number, Question, Records, Topic, Unknown, cannot, thresholds};
 use crate::branches::{BranchOptions, branches};
 use crate::code::Code;
 use crate::fetch::{Fact, FetchOptions, fetch};
@@ -14,7 +14,7 @@ use precise_model::keys::Key;
 use precise_model::values::Value;
 
 /// Checks whether the front end waits.
-pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn front_end(look: &Look<'_>) -> Vec<CheckAnswer> {
     let topic = Topic::FrontEnd;
     let view = match fetch(look.capture, &FetchOptions::default()) {
         Ok(view) => view,
@@ -25,7 +25,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
         let Some(event) = section.events.first() else { continue };
         if section.basis == fetch::Basis::Retired {
             let why = format!("{} counts only fetches that went wrong, not all of them.", event.name);
-            answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
+            answers.push(CheckAnswer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
         let record: Records<'_> = ("fetch", &[]);
@@ -79,7 +79,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
 }
 
 /// Checks whether branches are mispredicted.
-pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
+pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<CheckAnswer> {
     let topic = Topic::Mispredictions;
     let view = match branches(look.capture, &BranchOptions::default(), files) {
         Ok(view) => view,
@@ -92,7 +92,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
             let why = format!(
                 "{name} samples only mispredicted branches, so their share of all branches is unknown."
             );
-            answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
+            answers.push(CheckAnswer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
         let record: Records<'_> = ("branches", &[]);
@@ -126,7 +126,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
 }
 
 /// Checks whether one line, or one function, has most of the samples.
-pub(crate) fn hot_spot(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn hot_spot(look: &Look<'_>) -> Vec<CheckAnswer> {
     let topic = Topic::HotSpot;
     let by = |by: Vec<Key>| {
         let options = ReportOptions { by, min_samples: look.options.min_samples, ..ReportOptions::default() };
@@ -148,7 +148,7 @@ pub(crate) fn hot_spot(look: &Look<'_>) -> Vec<Answer> {
             let share: Option<Share> = line.or(function).map(|group| group.share);
             if share.is_none() && functions.groups.too_few.is_none() {
                 let why = format!("no function of the samples of {name} has a name.");
-                return Answer::Unknown(Unknown { topic, why, record: None });
+                return CheckAnswer::Unknown(Unknown { topic, why, record: None });
             }
             let question = Question {
                 topic,

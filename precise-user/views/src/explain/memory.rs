@@ -3,9 +3,9 @@
 use super::chosen::By;
 use super::code::text;
 use super::waiting;
-use super::{Answer, Look, Number, Question, Quiet, Records, Topic, Unit, Unknown, cannot, thresholds};
+use super::{CheckAnswer, Look, Number, Question, Quiet, Records, Topic, Unit, Unknown, cannot, thresholds};
 use crate::ViewError;
-use crate::c2c::{C2cOptions, Line, Verdict, c2c};
+use crate::c2c::{C2cOptions, SharedLine, SharingVerdict, c2c};
 use crate::code::Code;
 use crate::latency::{Distribution, LatencyOptions, latency};
 use crate::numa::numa;
@@ -21,7 +21,7 @@ use precise_model::{Dimension, EventInfo};
 const MOST_LINES: usize = 10_000;
 
 /// Checks whether cores contend for cache lines.
-pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
+pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<CheckAnswer> {
     let topics = [Topic::FalseSharing, Topic::TrueSharing];
     // No minimum of HITM loads: the interval decides here.
     let options = C2cOptions { min_samples: 0, limit: Some(MOST_LINES) };
@@ -39,9 +39,9 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
             if let Some(answer) = look.chosen(topic, name, By::Access, record) {
                 return answer;
             }
-            let is = |line: &&Line| match topic {
-                Topic::FalseSharing => matches!(line.verdict, Verdict::FalseSharing | Verdict::Both),
-                _ => line.verdict == Verdict::TrueSharing,
+            let is = |line: &&SharedLine| match topic {
+                Topic::FalseSharing => matches!(line.verdict, SharingVerdict::FalseSharing | SharingVerdict::Both),
+                _ => line.verdict == SharingVerdict::TrueSharing,
             };
             let hitm: Samples = view.lines.iter().filter(is).map(|line| line.weight).sum();
             let threshold = of_slow(info, thresholds::SHARING);
@@ -59,7 +59,7 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
                     percent_to(open.share_of(event.weight).value, 0),
                     line.verdict.words()
                 );
-                return Answer::Unknown(Unknown { topic, why, record: None });
+                return CheckAnswer::Unknown(Unknown { topic, why, record: None });
             }
             let question = Question {
                 topic,
@@ -97,11 +97,11 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
 }
 
 /// Returns whether a line is contended, and nobody knows how.
-fn is_undecided(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::TooFew | Verdict::WidthNotKnown | Verdict::NotRecorded | Verdict::NoWriter)
+fn is_undecided(verdict: SharingVerdict) -> bool {
+    matches!(verdict, SharingVerdict::TooFew | SharingVerdict::WidthNotKnown | SharingVerdict::NotRecorded | SharingVerdict::NoWriter)
 }
 
-fn worst(line: &Line, hitm: Samples) -> String {
+fn worst(line: &SharedLine, hitm: Samples) -> String {
     let what = match line.variables.first() {
         Some(variable) => format!("{variable} ({})", line.region),
         None => format!("line {:#x} ({})", line.address, line.region),
@@ -112,7 +112,7 @@ fn worst(line: &Line, hitm: Samples) -> String {
 }
 
 /// Checks whether accesses go to the memory of another node.
-pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn remote(look: &Look<'_>) -> Vec<CheckAnswer> {
     let topic = Topic::RemoteMemory;
     let view = match numa(look.capture, Some(look.options.min_samples)) {
         Ok(view) => view,
@@ -148,9 +148,9 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
         }));
     }
     // Few accesses may be most of the waiting.
-    let is_found = |answer: &Answer| matches!(answer, Answer::Found(_));
+    let is_found = |answer: &CheckAnswer| matches!(answer, CheckAnswer::Found(_));
     if !answers.iter().any(is_found) {
-        let waited: Vec<Answer> = waiting::remote(look).into_iter().filter(is_found).collect();
+        let waited: Vec<CheckAnswer> = waiting::remote(look).into_iter().filter(is_found).collect();
         if !waited.is_empty() {
             return waited;
         }
@@ -159,7 +159,7 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
 }
 
 /// Checks whether accesses walk the page table.
-pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn walks(look: &Look<'_>) -> Vec<CheckAnswer> {
     let topic = Topic::PageWalks;
     let view = match tlb(look.capture, &TlbOptions::default()) {
         Ok(view) => view,
@@ -208,10 +208,10 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
 
 /// Checks whether the slowest accesses of one cgroup, process, CPU or thread are slower than those
 /// of all others.
-pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn tail(look: &Look<'_>) -> Vec<CheckAnswer> {
     let recorded = |key: &Key| key.dimension().is_none_or(|of| look.capture.meta.dimensions.contains(&of));
     let keys = [Key::Cgroup, Key::Process, Key::Cpu, Key::Tid];
-    let mut answers: Vec<Answer> =
+    let mut answers: Vec<CheckAnswer> =
         keys.into_iter().filter(recorded).flat_map(|key| tail_by(look, key)).collect();
     if answers.is_empty() {
         // The answer names what is missing: of an import, what its recording has.
@@ -222,8 +222,8 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
         answers = tail_by(look, keys.into_iter().find(has).unwrap_or(Key::Cgroup));
     }
     // A slow process has slow threads, and may be alone in its cgroup: the widest gap is told.
-    let times = |answer: &Answer| match answer {
-        Answer::Found(finding) => Some(finding.times()),
+    let times = |answer: &CheckAnswer| match answer {
+        CheckAnswer::Found(finding) => Some(finding.times()),
         _ => None,
     };
     let found = answers.iter().enumerate().filter_map(|(at, answer)| Some((at, times(answer)?)));
@@ -238,19 +238,19 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
     // Without a finding, too, the widest gap of each event is told.
     let least = |quiet: &Quiet| quiet.number.map_or(0.0, |number| number.least());
     let mut widest: Vec<Quiet> = Vec::new();
-    for answer in answers.extract_if(.., |answer| matches!(answer, Answer::Quiet(_))) {
-        let Answer::Quiet(quiet) = answer else { continue };
+    for answer in answers.extract_if(.., |answer| matches!(answer, CheckAnswer::Quiet(_))) {
+        let CheckAnswer::Quiet(quiet) = answer else { continue };
         match widest.iter_mut().find(|known| known.event == quiet.event) {
             Some(known) if least(known) >= least(&quiet) => {}
             Some(known) => *known = quiet,
             None => widest.push(quiet),
         }
     }
-    answers.extend(widest.into_iter().map(Answer::Quiet));
+    answers.extend(widest.into_iter().map(CheckAnswer::Quiet));
     answers
 }
 
-fn tail_by(look: &Look<'_>, key: Key) -> Vec<Answer> {
+fn tail_by(look: &Look<'_>, key: Key) -> Vec<CheckAnswer> {
     let topic = Topic::LatencyTail;
     let by = Some(vec![key]);
     let options = LatencyOptions { by, min_samples: look.options.min_samples, ..LatencyOptions::default() };
@@ -280,7 +280,7 @@ fn tail_by(look: &Look<'_>, key: Key) -> Vec<Answer> {
         if slowest.is_none() && event.timed >= look.options.min_samples {
             let why =
                 format!("two {many} need at least 500 accesses each, and {} has fewer.", event.event.name);
-            answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
+            answers.push(CheckAnswer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
         let question = Question {

@@ -318,7 +318,7 @@ impl Unknown {
 
 /// The result of one check.
 #[derive(Clone, Debug)]
-enum Answer {
+enum CheckAnswer {
     Found(Finding),
     Quiet(Quiet),
     Unknown(Unknown),
@@ -330,9 +330,9 @@ enum Answer {
 pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code) -> Explanation {
     let trusted = super::trust::trust(capture);
     let look = Look { capture, options };
-    let mut answers: Vec<Answer> = Vec::new();
+    let mut answers: Vec<CheckAnswer> = Vec::new();
     answers.extend(memory::sharing(&look, files));
-    let decided = |answer: &Answer| matches!(answer, Answer::Found(_));
+    let decided = |answer: &CheckAnswer| matches!(answer, CheckAnswer::Found(_));
     if !answers.iter().any(decided) {
         answers.extend(waiting::contention(&look));
     }
@@ -350,10 +350,10 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
     let (mut quiet, mut unknown, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for answer in answers {
         match answer {
-            Answer::Found(finding) => findings.push(finding),
-            Answer::Quiet(looked) => quiet.push(looked),
-            Answer::Unknown(missing) => unknown.push(missing),
-            Answer::Partly(missing) => left_out.push(missing),
+            CheckAnswer::Found(finding) => findings.push(finding),
+            CheckAnswer::Quiet(looked) => quiet.push(looked),
+            CheckAnswer::Unknown(missing) => unknown.push(missing),
+            CheckAnswer::Partly(missing) => left_out.push(missing),
         }
     }
     // The sort is stable: findings with the same ratio stay in the order of the topics.
@@ -422,7 +422,7 @@ struct Question<'a> {
 impl Question<'_> {
     /// Returns the result of the check. `tell` makes `says` and `details`; it is called only for a
     /// finding.
-    fn answer(self, look: &Look<'_>, tell: impl FnOnce() -> (String, Vec<String>)) -> Answer {
+    fn answer(self, look: &Look<'_>, tell: impl FnOnce() -> (String, Vec<String>)) -> CheckAnswer {
         let least = look.options.min_samples;
         if self.samples < least {
             let why = match self.samples {
@@ -433,7 +433,7 @@ impl Question<'_> {
                     self.event
                 ),
             };
-            return Answer::Unknown(Unknown {
+            return CheckAnswer::Unknown(Unknown {
                 topic: self.topic,
                 why,
                 record: Some(look.record(self.record)),
@@ -442,7 +442,7 @@ impl Question<'_> {
         match self.number.filter(|number| number.least() >= self.threshold) {
             Some(number) => {
                 let (says, details) = tell();
-                Answer::Found(Finding {
+                CheckAnswer::Found(Finding {
                     topic: self.topic,
                     event: self.event.to_owned(),
                     number: Some(number),
@@ -452,7 +452,7 @@ impl Question<'_> {
                     command: look.command(self.view),
                 })
             }
-            None => Answer::Quiet(Quiet {
+            None => CheckAnswer::Quiet(Quiet {
                 topic: self.topic,
                 event: self.event.to_owned(),
                 samples: self.samples,
@@ -473,9 +473,9 @@ impl Look<'_> {
     /// Returns the answer for an event whose samples were selected by the property that is checked,
     /// so that they do not tell how often it happens. `record` says what records unselected
     /// samples. `None` if the samples were not selected by it.
-    fn chosen(&self, topic: Topic, event: &str, by: By, record: Records<'_>) -> Option<Answer> {
+    fn chosen(&self, topic: Topic, event: &str, by: By, record: Records<'_>) -> Option<CheckAnswer> {
         let why = chosen(self.info(event)?, by)?;
-        Some(Answer::Unknown(Unknown { topic, why, record: Some(self.record(record)) }))
+        Some(CheckAnswer::Unknown(Unknown { topic, why, record: Some(self.record(record)) }))
     }
 
     /// Returns the command that records events.
@@ -496,11 +496,11 @@ impl Look<'_> {
 }
 
 /// Returns the answer for a view that failed. The reason is short, because the command follows it.
-fn cannot(topic: Topic, error: &ViewError) -> Answer {
+fn cannot(topic: Topic, error: &ViewError) -> CheckAnswer {
     let why = match error {
         ViewError::NotRecorded { missing, .. } => format!("the run did not group by {missing}."),
         ViewError::NoSuchSamples { what, events, .. } => format!("samples of {events} do not have {what}."),
         other => other.to_string(),
     };
-    Answer::Unknown(Unknown { topic, why, record: error.again().cloned() })
+    CheckAnswer::Unknown(Unknown { topic, why, record: error.again().cloned() })
 }

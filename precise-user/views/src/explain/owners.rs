@@ -42,7 +42,7 @@ pub(super) fn owners(capture: &Capture, event: usize, is: impl Fn(DataSource) ->
                 "cgroup" => capture.meta.owner(text).map_or(text, |owner| &owner.name),
                 _ => text,
             };
-            said.push(format!("{} of {kind} {text}", percent_to(part / whole, 0)));
+            said.push(format!("{} come from {kind} {text}", percent_to(part / whole, 0)));
         }
     }
     let (last, first) = said.split_last()?;

@@ -5,7 +5,7 @@ use super::chosen::By;
 use super::code::text;
 use super::memory;
 use super::owners::owners;
-use super::{Answer, Finding, Look, Number, Question, Records, Topic, Unknown, cannot, thresholds};
+use super::{CheckAnswer, Finding, Look, Number, Question, Records, Topic, Unknown, cannot, thresholds};
 use crate::ViewError;
 use crate::again::Again;
 use crate::grouping::Group;
@@ -13,7 +13,7 @@ use crate::report::{Report, ReportOptions, report};
 use crate::stats::{Samples, Share, Weight};
 use crate::weighing::Weighing;
 use precise_common::data_src::{DataSource, Level, Snoop};
-use precise_model::digits::percent_to;
+use precise_model::digits::{percent_to, thousands};
 use precise_model::keys::{Key, Sort};
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension};
@@ -34,7 +34,7 @@ fn by_waiting(look: &Look<'_>, by: Vec<Key>, limit: Option<usize>) -> Result<Rep
 }
 
 /// Checks which level takes most of the waiting, and whose waiting that is.
-pub(crate) fn levels(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn levels(look: &Look<'_>) -> Vec<CheckAnswer> {
     let topic = Topic::Waiting;
     let view = match by_waiting(look, vec![Key::Level], None) {
         Ok(view) => view,
@@ -125,7 +125,7 @@ fn whose(look: &Look<'_>, event: &str, level: &str) -> Vec<String> {
         }
         let part = waiting(most) / whole;
         if part >= thresholds::WORTH_NAMING {
-            said.push(format!("{} of it is of {}.", percent_to(part, 0), text(&most.values[1..])));
+            said.push(format!("{} of it is in {}.", percent_to(part, 0), text(&most.values[1..])));
         }
     }
     said
@@ -163,7 +163,7 @@ fn check_part(
     kind: &str,
     (view, of): (&'static str, &'static str),
     is: impl Fn(DataSource) -> bool,
-) -> Vec<Answer> {
+) -> Vec<CheckAnswer> {
     let mut answers = Vec::new();
     for (index, info) in look.capture.meta.events.iter().enumerate() {
         let record: Records<'_> = ("mem", &[]);
@@ -219,7 +219,7 @@ pub(super) fn of_remote(capture: &Capture, event: &str) -> Option<String> {
 }
 
 /// Checks for accesses to the memory of another node by what the hardware says of each access.
-pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn remote(look: &Look<'_>) -> Vec<CheckAnswer> {
     check_part(
         look,
         Topic::RemoteMemory,
@@ -232,7 +232,7 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
 
 /// Checks for loads that find their line modified in another core's cache, whatever is known about
 /// the bytes that the cores use.
-pub(crate) fn contention(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn contention(look: &Look<'_>) -> Vec<CheckAnswer> {
     check_part(
         look,
         Topic::Contention,
@@ -245,7 +245,7 @@ pub(crate) fn contention(look: &Look<'_>) -> Vec<Answer> {
 
 /// Checks whether one cgroup, process, thread, page, cache line or variable has most of the
 /// waiting.
-pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn users(look: &Look<'_>) -> Vec<CheckAnswer> {
     let topic = Topic::OneUser;
     let kinds: Vec<(Key, &str)> = kinds(look.capture).collect();
     if kinds.is_empty() {
@@ -256,9 +256,9 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
             Some(_) => Again::import(look.capture, &[Dimension::Process]),
             None => Some(Again::Record("precise record -a".to_owned())),
         };
-        return vec![Answer::Unknown(Unknown { topic, why, record })];
+        return vec![CheckAnswer::Unknown(Unknown { topic, why, record })];
     }
-    let mut answers: Vec<Answer> = Vec::new();
+    let mut answers: Vec<CheckAnswer> = Vec::new();
     for (index, info) in look.capture.meta.events.iter().enumerate() {
         let mut found: Vec<Finding> = Vec::new();
         let mut quiet = None;
@@ -291,15 +291,18 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
                 let who = most.and_then(|group| group.values.first()).map_or_else(String::new, Value::label);
                 let part = if waits { "waiting" } else { "samples" };
                 let others = users - 1;
-                let others =
-                    format!("The rest is of {others} {}.", if others == 1 { "other" } else { "others" });
-                (format!("of the {part} of {} is of one {what}: {who}", info.name), vec![others])
+                let belong = if waits { "belongs" } else { "belong" };
+                let rest = match others {
+                    1 => "The rest belongs to one other.".to_owned(),
+                    n => format!("The rest belongs to {} others.", thousands(n as u64)),
+                };
+                (format!("of the {part} of {} {belong} to one {what}: {who}", info.name), vec![rest])
             });
             match answer {
                 // A cgroup of one process, and a page with one hot line, are told once.
-                Answer::Found(finding) => match found.iter_mut().find(|known| is_as_much(known, &finding)) {
+                CheckAnswer::Found(finding) => match found.iter_mut().find(|known| is_as_much(known, &finding)) {
                     Some(known) => {
-                        known.details.push(format!("It is also of one {what}: {}.", told(&finding)))
+                        known.details.push(format!("As much belongs to one {what}: {}.", told(&finding)))
                     }
                     None => found.push(finding),
                 },
@@ -309,7 +312,7 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
         if found.is_empty() {
             answers.extend(quiet);
         } else {
-            answers.extend(found.into_iter().map(Answer::Found));
+            answers.extend(found.into_iter().map(CheckAnswer::Found));
         }
     }
     answers

@@ -254,7 +254,7 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
         .enumerate()
         .filter_map(|(index, info)| Some((index, Fact::of_event(&info.name)?)))
         .collect();
-    // Outcomes of branches or of ops are no outcomes of fetches: grouping by them does not help.
+    // Outcomes of branches or of ops are not outcomes of fetches: grouping by them does not help.
     let of_others = infos.iter().any(|info| info.fields.outcome) && !infos.iter().any(is_fetch);
     if retired.is_empty() && of_others {
         return Err(no_fetches(capture));

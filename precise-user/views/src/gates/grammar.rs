@@ -15,9 +15,9 @@ pub enum Gate {
     /// The verdict says that instruction addresses are exact.
     Precise,
     /// A share is at least or at most the bound.
-    Share(Share, Order, Parts),
+    Share(Share, AllowedSide, Parts),
     /// The capture has at least or at most this many samples.
-    Samples(Order, u64),
+    Samples(AllowedSide, u64),
 }
 
 precise_model::catalogue! {
@@ -44,7 +44,7 @@ impl Share {
 
 /// The allowed side of a bound. The bound itself is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum AllowedSide {
     /// `>=`.
     AtLeast,
     /// `<=`.
@@ -57,10 +57,10 @@ pub struct Parts(u64);
 
 impl Parts {
     /// Returns whether `part` of `whole` is on the allowed side of this share.
-    pub fn met_by(self, order: Order, part: u64, whole: u64) -> bool {
+    pub fn met_by(self, order: AllowedSide, part: u64, whole: u64) -> bool {
         match order {
-            Order::AtLeast => self.compared(part, whole).is_ge(),
-            Order::AtMost => self.compared(part, whole).is_le(),
+            AllowedSide::AtLeast => self.compared(part, whole).is_ge(),
+            AllowedSide::AtMost => self.compared(part, whole).is_le(),
         }
     }
 
@@ -108,7 +108,7 @@ impl fmt::Display for Parts {
     }
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for AllowedSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AtLeast => ">=",
@@ -160,8 +160,8 @@ fn one(text: &str) -> Result<Gate, GateError> {
     };
     let (name, rest) = (text[..at].trim_end(), &text[at..]);
     let order = match rest.get(..2) {
-        Some(">=") => Order::AtLeast,
-        Some("<=") => Order::AtMost,
+        Some(">=") => AllowedSide::AtLeast,
+        Some("<=") => AllowedSide::AtMost,
         _ => return Err(error("write the bound with >= or <=")),
     };
     let bound = rest[2..].trim_start();

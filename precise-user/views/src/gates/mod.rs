@@ -5,7 +5,7 @@ mod grammar;
 #[cfg(test)]
 mod tests;
 
-pub use grammar::{Gate, GateError, Order, Parts, Share, parse};
+pub use grammar::{AllowedSide, Gate, GateError, Parts, Share, parse};
 
 use precise_common::ledger::Counter;
 use schemars::JsonSchema;
@@ -55,8 +55,8 @@ fn one(capture: &Capture, index: usize, gate: &Gate) -> GateResult {
         Gate::Samples(order, bound) => {
             let count = super::samples(capture, index);
             let met = match order {
-                Order::AtLeast => count >= *bound,
-                Order::AtMost => count <= *bound,
+                AllowedSide::AtLeast => count >= *bound,
+                AllowedSide::AtMost => count <= *bound,
             };
             let noun = if count == 1 { "sample" } else { "samples" };
             result(gate, &event.name, met, format!("{} {noun}", thousands(count)))

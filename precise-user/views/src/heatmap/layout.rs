@@ -326,7 +326,7 @@ impl Rows {
                 fit(&range.name),
                 match range.base {
                     RangeBase::Memory => format!("from {:#x}", range.start),
-                    RangeBase::File | RangeBase::Variable if range.start == 0 => "from its begin".to_owned(),
+                    RangeBase::File | RangeBase::Variable if range.start == 0 => "from its start".to_owned(),
                     RangeBase::File | RangeBase::Variable => format!("from +{:#x}", range.start),
                 },
                 format!("{} high, {} a row", bytes(end - range.start), bytes(range.row_bytes)),

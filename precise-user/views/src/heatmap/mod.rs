@@ -562,14 +562,15 @@ fn cpus(ledger: &Ledger, end_ns: u64) -> u64 {
     (whole / end_ns.max(1) as f64).round() as u64
 }
 
-/// Returns "precise samples", or "not precise: " and the reason.
+/// Returns "precise samples", or the reason why they are not.
 fn verdict_line(event: &EventInfo) -> String {
     let verdict = &event.verdict;
     let word = if verdict.precise { "precise" } else { "not precise" };
-    match (verdict.findings.is_empty(), verdict.precise) {
-        // A picture has room for one finding; the report shows all of them.
-        (false, _) => format!("{word}: {}", verdict.findings[0]),
-        (true, true) => "precise samples".to_owned(),
-        (true, false) => format!("{word}: the kernel granted precision level {}.", verdict.granted),
+    // A picture has room for one finding; the report shows all of them.
+    match (verdict.findings.first(), verdict.precise) {
+        (Some(finding), false) if finding.contains("not precise") => finding.clone(),
+        (Some(finding), _) => format!("{word}: {finding}"),
+        (None, true) => "precise samples".to_owned(),
+        (None, false) => format!("{word}: the kernel granted precision level {}.", verdict.granted),
     }
 }

@@ -35,12 +35,22 @@ pub(crate) fn panels(
         (PanelBy::Cgroup | PanelBy::Auto, Name::Unknown(_)) if by_cgroup => PanelKey::CgroupId(row.cgroup_id),
         _ => PanelKey::All,
     };
-    let mut groups: FxHashMap<PanelKey, (u64, String)> = FxHashMap::default();
+    // A process that executes several programs is called by the one with most samples.
+    let mut named: FxHashMap<(PanelKey, Name), (u64, &Row)> = FxHashMap::default();
     for row in rows {
-        let group = groups.entry(key(row)).or_insert_with(|| (0, title(capture, row, key(row))));
-        group.0 = group.0.saturating_add(row.measures.count);
+        let of_name = named.entry((key(row), row.process)).or_insert((0, row));
+        of_name.0 = of_name.0.saturating_add(row.measures.count);
     }
-    let mut order: Vec<(PanelKey, u64, String)> = groups.into_iter().map(|(k, (n, t))| (k, n, t)).collect();
+    let mut groups: FxHashMap<PanelKey, (u64, u64, &Row)> = FxHashMap::default();
+    for ((key, name), (samples, row)) in named {
+        let (all, most, by) = groups.entry(key).or_insert((0, samples, row));
+        *all = all.saturating_add(samples);
+        if (samples, by.process) > (*most, name) {
+            (*most, *by) = (samples, row);
+        }
+    }
+    let mut order: Vec<(PanelKey, u64, String)> =
+        groups.into_iter().map(|(key, (all, _, row))| (key, all, title(capture, row, key))).collect();
     order.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.cmp(&b.2)));
 
     let shown = if order.len() > most { most - 1 } else { order.len() };
@@ -78,6 +88,10 @@ pub(crate) fn selectors(
         .collect();
     // The flag selects the cgroups below as well.
     let is_alone = |path: &str| {
+        // The flag takes it for a pattern.
+        if path.contains(['*', '?']) {
+            return false;
+        }
         let below = format!("{}/", path.trim_end_matches('/'));
         !paths.iter().any(|other| *other != path && other.starts_with(&below))
     };

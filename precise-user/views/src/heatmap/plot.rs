@@ -11,7 +11,7 @@ use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
 use crate::render::number::percent;
 use crate::render::plot::{PlotError, clean, draw_error, shorten, text_width, use_fonts, xml};
 use crate::render::plot_area::{
-    Area, DOUBT, FRAME, LARGE, LINE, Label, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, line,
+    Area, DOUBT, FRAME, LARGE, LINE, AxisLabel, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, line,
 };
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
@@ -88,7 +88,7 @@ fn draw<DB: DrawingBackend>(
         };
         let bold = header.kind != LineKind::Plain;
         let middle = (MARGIN, y + step / 2);
-        Label { text: &header.text, size, bold, colour, h: HPos::Left, v: VPos::Center }.put(root, middle)?;
+        AxisLabel { text: &header.text, size, bold, colour, h: HPos::Left, v: VPos::Center }.put(root, middle)?;
         y += step;
     }
     legend(root, layout)?;
@@ -104,7 +104,7 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
     let (top, bottom) = (layout.legend_top, layout.legend_top + 16);
     let middle = top + 8;
     let words = if scale.is_log() { "Samples per cell (log scale):" } else { "Samples per cell:" };
-    Label::small(words, HPos::Left).put(root, (MARGIN, middle))?;
+    AxisLabel::small(words, HPos::Left).put(root, (MARGIN, middle))?;
     let left = MARGIN + text_width(words, SMALL, false) as i32 + 14;
     let step = 5;
     let right = left + LEVELS as i32 * step;
@@ -118,7 +118,7 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
         let at = scale.position(tick.at).unwrap_or(0.0);
         let x = left + (at * f64::from(right - left)).round() as i32;
         line(root, (x, bottom), (x, bottom + 5), FRAME.to_rgba())?;
-        Label { v: VPos::Top, ..Label::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 7))?;
+        AxisLabel { v: VPos::Top, ..AxisLabel::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 7))?;
         end = end.max(x + text_width(&tick.label, SMALL, false) as i32 / 2);
     }
     let mut x = end + 30;
@@ -127,7 +127,7 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
         let corners = [(x, top), (x + 22, bottom)];
         root.draw(&Rectangle::new(corners, colour.filled()))?;
         root.draw(&Rectangle::new(corners, FRAME.stroke_width(1)))?;
-        Label::small(words, HPos::Left).put(root, (x + 30, middle))?;
+        AxisLabel::small(words, HPos::Left).put(root, (x + 30, middle))?;
         x += 30 + text_width(words, SMALL, false) as i32 + 24;
     }
     Ok(())
@@ -169,9 +169,9 @@ fn frame<DB: DrawingBackend>(
     let room = (layout.width - 2 * MARGIN - 24) as u32 - text_width(&count, SMALL, false);
     let title = shorten(&clean(&panel.title), |t| text_width(t, NORMAL, true) <= room);
     let middle = top - TITLE / 2 - 1;
-    let bold = Label { text: &title, size: NORMAL, bold: true, colour: TEXT, h: HPos::Left, v: VPos::Center };
+    let bold = AxisLabel { text: &title, size: NORMAL, bold: true, colour: TEXT, h: HPos::Left, v: VPos::Center };
     bold.put(root, (MARGIN, middle))?;
-    Label::small(&count, HPos::Right).put(root, (right, middle))?;
+    AxisLabel::small(&count, HPos::Right).put(root, (right, middle))?;
 
     let grid = RGBColor(0, 0, 0).mix(0.10);
     for &y in &layout.grid {
@@ -182,7 +182,7 @@ fn frame<DB: DrawingBackend>(
         if label.tick {
             line(root, (left - 5, y), (left, y), FRAME.to_rgba())?;
         }
-        Label::small(&label.text, HPos::Right).put(root, (left - 8, y))?;
+        AxisLabel::small(&label.text, HPos::Right).put(root, (left - 8, y))?;
     }
     let (start, end) = heatmap.span();
     let (ticks, unit) = time_ticks(start, end, ((right - left) / 80) as usize);
@@ -193,10 +193,10 @@ fn frame<DB: DrawingBackend>(
             line(root, (x, top + y0), (x, top + y1), grid)?;
         }
         line(root, (x, bottom), (x, bottom + 5), FRAME.to_rgba())?;
-        Label { v: VPos::Top, ..Label::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 8))?;
+        AxisLabel { v: VPos::Top, ..AxisLabel::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 8))?;
     }
     let words = format!("time since the start of the run ({unit})");
-    Label { v: VPos::Top, ..Label::small(&words, HPos::Center) }
+    AxisLabel { v: VPos::Top, ..AxisLabel::small(&words, HPos::Center) }
         .put(root, ((left + right) / 2, bottom + 27))?;
     for &(y0, y1) in &layout.blocks {
         let corners = [(left, top + y0), (right - 1, top + y1)];
@@ -204,7 +204,7 @@ fn frame<DB: DrawingBackend>(
     }
     if let (Axis::Latency { .. }, Some((y0, y1))) = (&heatmap.axis, layout.blocks.first()) {
         let at = (MARGIN + 8, top + (y0 + y1) / 2);
-        Label::small(heatmap.axis.label(), HPos::Center).draw(root, at, FontTransform::Rotate270)?;
+        AxisLabel::small(heatmap.axis.label(), HPos::Center).draw(root, at, FontTransform::Rotate270)?;
     }
     Ok(())
 }

@@ -43,6 +43,7 @@ use super::needs::{self, Needs};
 use super::stats::{Histogram, MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
+use precise_model::digits::thousands;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::Atom;
 use precise_model::words::Served;
@@ -238,8 +239,11 @@ fn of_event(
     let all = too_few.is_none().then(|| of(&[], &whole));
     let groups = list.iter().map(|(key, sum)| of(key, sum)).collect();
     let mut notes = Vec::new();
-    if untimed > 0 {
-        notes.push(format!("{untimed} of the samples have no latency and are in no number here."));
+    if untimed > 0 && timed > 0 {
+        notes.push(format!(
+            "{} of the samples have no latency and are in no number here.",
+            thousands(untimed)
+        ));
     }
     notes.extend(about::latency_limits(info));
     LatencyEvent { event, timed, untimed, too_few, all, groups, left_out, left_out_share, notes }

@@ -12,7 +12,7 @@ use crate::latency::{Distribution, Latency, LatencyEvent};
 use crate::render::number::{cycles, duration, percent};
 use crate::render::plot::{PlotError, clean, draw_error, shorten, text_width, use_fonts, wrap, xml};
 use crate::render::plot_area::{
-    Area, DOUBT, FRAME, LARGE, LINE, Label, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, fill, line,
+    Area, DOUBT, FRAME, LARGE, LINE, AxisLabel, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, fill, line,
 };
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::log_ticks;
@@ -129,7 +129,7 @@ impl<'a> Layout<'a> {
         let mut y = MARGIN + 36;
         for (text, doubt) in &self.header {
             let colour = if *doubt { DOUBT } else { QUIET };
-            Label { colour, bold: *doubt, ..Label::small(text, HPos::Left) }
+            AxisLabel { colour, bold: *doubt, ..AxisLabel::small(text, HPos::Left) }
                 .put(area, (MARGIN, y + LINE / 2))?;
             y += LINE;
         }
@@ -141,17 +141,17 @@ impl<'a> Layout<'a> {
             let room = room.saturating_sub(text_width(&facts, SMALL, false));
             let name = shorten(&clean(name), |t| text_width(t, NORMAL, true) <= room);
             heading(&name, NORMAL).put(area, (MARGIN, y + TITLE / 2))?;
-            Label::small(&facts, HPos::Right).put(area, (self.width - MARGIN, y + TITLE / 2))?;
+            AxisLabel::small(&facts, HPos::Right).put(area, (self.width - MARGIN, y + TITLE / 2))?;
             y += TITLE;
             self.panel(area, distribution, y, ticks.iter().map(|tick| tick.at))?;
             y += BARS + 8;
         }
         for tick in &ticks {
-            let label = Label { v: VPos::Top, ..Label::small(&tick.label, HPos::Center) };
+            let label = AxisLabel { v: VPos::Top, ..AxisLabel::small(&tick.label, HPos::Center) };
             label.put(area, (self.x(tick.at), y))?;
         }
         let label = "latency, core cycles (log scale, each bar an eighth of a power of two or less)";
-        let label = Label { v: VPos::Top, ..Label::small(label, HPos::Center) };
+        let label = AxisLabel { v: VPos::Top, ..AxisLabel::small(label, HPos::Center) };
         label.put(area, ((LEFT + self.width - MARGIN) / 2, y + 20))
     }
 
@@ -172,7 +172,7 @@ impl<'a> Layout<'a> {
             let words =
                 format!("{} of latency: too few for a shape", counted(group.measures.count, "sample"));
             let middle = ((LEFT + right) / 2, top + BARS / 2);
-            Label::small(&words, HPos::Center).put(area, middle)?;
+            AxisLabel::small(&words, HPos::Center).put(area, middle)?;
             return area.draw(&Rectangle::new([(LEFT, top), (right, bottom)], FRAME.stroke_width(1)));
         }
         let most = distribution.buckets.iter().map(|b| b.share).fold(f64::MIN_POSITIVE, f64::max);
@@ -197,18 +197,18 @@ impl<'a> Layout<'a> {
         for (names, x) in named {
             let left = x + 4 + text_width(&names, SMALL, false) as i32 > right;
             let (h, at) = if left { (HPos::Right, x - 4) } else { (HPos::Left, x + 4) };
-            Label { colour: MARK, ..Label::small(&names, h) }.put(area, (at, top + MARKS / 2))?;
+            AxisLabel { colour: MARK, ..AxisLabel::small(&names, h) }.put(area, (at, top + MARKS / 2))?;
         }
         let highest = percent(most);
-        Label::small(&highest, HPos::Right).put(area, (LEFT - 8, top + MARKS))?;
-        Label::small("0", HPos::Right).put(area, (LEFT - 8, bottom - 6))?;
+        AxisLabel::small(&highest, HPos::Right).put(area, (LEFT - 8, top + MARKS))?;
+        AxisLabel::small("0", HPos::Right).put(area, (LEFT - 8, bottom - 6))?;
         area.draw(&Rectangle::new([(LEFT, top), (right, bottom)], FRAME.stroke_width(1)))
     }
 }
 
 /// Returns the style of a heading.
-fn heading(text: &str, size: u32) -> Label<'_> {
-    Label { text, size, bold: true, colour: TEXT, h: HPos::Left, v: VPos::Center }
+fn heading(text: &str, size: u32) -> AxisLabel<'_> {
+    AxisLabel { text, size, bold: true, colour: TEXT, h: HPos::Left, v: VPos::Center }
 }
 
 fn facts(distribution: &Distribution) -> String {

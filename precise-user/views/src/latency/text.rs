@@ -28,6 +28,10 @@ pub fn latency_text(view: &Latency, options: &TextOptions) -> String {
         out.push('\n');
         match (&event.all, event.too_few) {
             (Some(all), None) => out += &tables(view, event, all, options),
+            (None, _) if event.timed == 0 => {
+                let text = format!("No sample of {} has a latency.", event.event.name);
+                out += &format!("{}\n", wrap(&text, options.width, 0));
+            }
             (_, needed) => out += &too_few(event.timed, needed.unwrap_or(0), options),
         }
         out.push('\n');

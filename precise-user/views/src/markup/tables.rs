@@ -34,12 +34,12 @@ impl ColumnKind {
 }
 
 /// A cell: its content, and the value that it is sorted by.
-pub(crate) struct Cell {
+pub(crate) struct HtmlCell {
     html: String,
     value: Option<f64>,
 }
 
-impl Cell {
+impl HtmlCell {
     /// Makes a cell with a name.
     pub fn text(name: &str) -> Self {
         Self { html: text(name), value: None }
@@ -70,7 +70,7 @@ impl Cell {
 pub(crate) fn sortable(
     caption: &str,
     columns: &[(ColumnKind, String)],
-    rows: &[Vec<Cell>],
+    rows: &[Vec<HtmlCell>],
     rest: &str,
 ) -> String {
     following_table(caption, columns, rows, rest, None)
@@ -81,7 +81,7 @@ pub(crate) fn sortable(
 pub(crate) fn following_table(
     caption: &str,
     columns: &[(ColumnKind, String)],
-    rows: &[Vec<Cell>],
+    rows: &[Vec<HtmlCell>],
     rest: &str,
     number: Option<usize>,
 ) -> String {

@@ -40,6 +40,7 @@ use super::grouping::{Grouping, Groups};
 use super::needs::{self, Needs};
 use super::stats::MIN_SAMPLES;
 use super::{ViewError, trust};
+use precise_model::digits::thousands;
 use precise_model::keys::{Key, Sort};
 use precise_model::words;
 use precise_model::{Capture, Dimension, EventInfo, Row};
@@ -166,8 +167,9 @@ fn notes(info: &EventInfo, without: u64, samples: u64) -> Vec<String> {
             .push(format!("No sample of {} was a memory access, as far as the hardware reports.", info.name));
     } else if without > 0 {
         notes.push(format!(
-            "{without} of the samples were not memory accesses, or the hardware did not report it: they \
-             are in no table."
+            "{} of the samples were not memory accesses, or the hardware did not report it: they are in \
+             no table.",
+            thousands(without)
         ));
     }
     notes.extend(about::latency_limits(info));

@@ -61,7 +61,7 @@ fn what_is_selected_is_said() {
 fn ledgers_stay_those_of_the_run() {
     let narrowed = narrow(two_services(), &by("pid == 2")).unwrap();
     assert_eq!(narrowed.meta.events, two_services().meta.events);
-    // Samples outside of the selection are no doubt about the capture.
+    // Samples outside of the selection cast no doubt on the capture.
     let event = &trust(&narrowed).events[0];
     assert!(event.closes && event.findings.iter().all(|finding| !finding.contains("120")), "{event:?}");
     assert!(event.ledger.iter().any(|row| row.what == "selected" && row.count == 120), "{event:?}");

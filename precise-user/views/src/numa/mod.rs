@@ -44,6 +44,7 @@ use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
+use precise_model::digits::thousands;
 use precise_model::{Capture, Node, Row};
 
 /// The result of `precise numa`.
@@ -214,7 +215,8 @@ fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEven
     }
     if without > 0 {
         notes.push(format!(
-            "{without} of the samples do not report the level that served the access and are in no row."
+            "{} of the samples do not report the level that served the access and are in no row.",
+            thousands(without)
         ));
     }
     NumaEvent {

@@ -80,8 +80,9 @@ fn matrix(event: &NumaEvent, options: &TextOptions) -> String {
             percent(event.remote as f64 / event.accesses.max(1) as f64),
         ),
         None => format!(
-            "{} accesses reached memory, {} of them on another node: too few for a share.",
+            "{} {} reached memory, {} of them on another node: too few for a share.",
             thousands(event.memory),
+            if event.memory == 1 { "access" } else { "accesses" },
             thousands(event.remote)
         ),
     };

@@ -49,7 +49,7 @@ impl<DB: DrawingBackend> Area<'_, DB> {
 }
 
 /// Text with its size, colour and alignment.
-pub(crate) struct Label<'a> {
+pub(crate) struct AxisLabel<'a> {
     pub text: &'a str,
     pub size: u32,
     pub bold: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Label<'a> {
     pub v: VPos,
 }
 
-impl<'a> Label<'a> {
+impl<'a> AxisLabel<'a> {
     /// Makes a small, quiet label that starts or ends at a point, centred on it vertically.
     pub fn small(text: &'a str, h: HPos) -> Self {
         Self { text, size: SMALL, bold: false, colour: QUIET, h, v: VPos::Center }

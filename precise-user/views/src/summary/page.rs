@@ -8,7 +8,7 @@ use crate::group_table::short_text;
 use crate::grouping::Group;
 use crate::idle;
 use crate::loss::Loss;
-use crate::markup::tables::{Cell, ColumnKind, following_table};
+use crate::markup::tables::{HtmlCell, ColumnKind, following_table};
 use crate::markup::{json as escaped, text};
 use crate::render::number::{cycles, short};
 use crate::report::{Report, ReportEvent, ReportOptions, report};
@@ -107,26 +107,26 @@ fn groups(report: &Report, section: &ReportEvent, number: Option<usize>) -> Stri
     }
     columns.extend(report.by.iter().map(|key| (ColumnKind::Text, key.title().to_owned())));
     let percentile =
-        |p: &Option<Percentile>| p.map_or_else(Cell::nothing, |p| Cell::number(p.cycles, &cycles(p.cycles)));
+        |p: &Option<Percentile>| p.map_or_else(HtmlCell::nothing, |p| HtmlCell::number(p.cycles, &cycles(p.cycles)));
     let rows: Vec<_> = list
         .iter()
         .map(|group| {
             let measures = &group.measures;
             let mut cells = vec![
-                Cell::share(&group.share),
-                Cell::number(measures.count as f64, &thousands(measures.count)),
+                HtmlCell::share(&group.share),
+                HtmlCell::number(measures.count as f64, &thousands(measures.count)),
             ];
             if section.event.period.is_none() {
-                cells.push(Cell::number(measures.period_sum as f64, &short(measures.period_sum)));
+                cells.push(HtmlCell::number(measures.period_sum as f64, &short(measures.period_sum)));
             }
             if timed {
-                cells.push(group.average.map_or_else(Cell::nothing, |a| Cell::number(a, &cycles(a))));
+                cells.push(group.average.map_or_else(HtmlCell::nothing, |a| HtmlCell::number(a, &cycles(a))));
             }
             if ranked {
                 cells.extend([&group.p50, &group.p90, &group.p99].map(percentile));
             }
             let names = group.values.iter().zip(&report.by);
-            cells.extend(names.map(|(value, key)| Cell::text(&short_text(&value.label(), *key))));
+            cells.extend(names.map(|(value, key)| HtmlCell::text(&short_text(&value.label(), *key))));
             cells
         })
         .collect();
@@ -137,6 +137,6 @@ fn groups(report: &Report, section: &ReportEvent, number: Option<usize>) -> Stri
     };
     let by: Vec<_> = report.by.iter().map(|key| key.title().to_lowercase()).collect();
     let unit = if timed { "; latencies in core cycles" } else { "" };
-    let caption = format!("{} by {}{unit}", section.event.name, by.join(" and "));
+    let caption = format!("{} by {}{unit}", section.event.name, by.join(", "));
     following_table(&caption, &columns, &rows, &rest, number)
 }

@@ -40,6 +40,7 @@ use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
+use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Row};
@@ -190,7 +191,7 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
         notes.push("The capture does not say which CPU belongs to which node.".to_owned());
     }
     if unknown > 0 {
-        notes.push(format!("{unknown} of the samples do not say on which CPU they were taken."));
+        notes.push(format!("{} of the samples do not say on which CPU they were taken.", thousands(unknown)));
     }
     ThreadsEvent {
         event,

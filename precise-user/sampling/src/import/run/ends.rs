@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Account, Known, Of, Run, parts, unwritten};
+use super::{Account, ImportRun, Known, Of, parts, unwritten};
 use crate::error::SamplingError;
 use crate::import::branches;
 use crate::import::events::cpu;
@@ -19,7 +19,7 @@ use precise_model::{Dimension, EventInfo, Machine, Meta, Node, Origin, SCHEMA_VE
 use precise_records::perf_data::{Features, Loss};
 use precise_records::record::sample_bits as bit;
 
-impl Run<'_> {
+impl ImportRun<'_> {
     /// Chooses the dimensions and starts the symbolizer, at the first sample.
     pub(super) fn start_naming(&mut self) -> Result<(), SamplingError> {
         if self.naming.is_some() {

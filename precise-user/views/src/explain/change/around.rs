@@ -1,6 +1,6 @@
 //! A cgroup or process in a part of the run, compared with itself in the rest of the run.
 
-use super::series::{Cell, Timeline, User};
+use super::series::{ColumnSums, Timeline, User};
 use super::when::When;
 use crate::explain::{Number, Unit, thresholds};
 use precise_model::digits::{percent_to, thousands};
@@ -8,8 +8,8 @@ use precise_model::digits::{percent_to, thousands};
 /// A user in a part of the run, and in the rest.
 pub struct Around<'a> {
     name: &'a str,
-    inside: Cell,
-    outside: Cell,
+    inside: ColumnSums,
+    outside: ColumnSums,
     inside_seconds: f64,
     outside_seconds: f64,
     when: String,
@@ -42,7 +42,7 @@ impl<'a> Around<'a> {
     }
 
     fn rates(&self) -> (f64, f64) {
-        let rate = |cell: &Cell, seconds: f64| cell.weight / seconds.max(1e-9);
+        let rate = |cell: &ColumnSums, seconds: f64| cell.weight / seconds.max(1e-9);
         (rate(&self.inside, self.inside_seconds), rate(&self.outside, self.outside_seconds))
     }
 
@@ -98,7 +98,7 @@ impl<'a> Around<'a> {
         })
     }
 
-    /// Returns the change of a percentile that is no chance: the intervals of the two percentiles
+    /// Returns the change of a percentile that is not chance: the intervals of the two percentiles
     /// are apart by the threshold.
     pub fn surely_slower(&self) -> Option<Said> {
         let apart = [0.99, 0.5].into_iter().any(|fraction| {
@@ -112,7 +112,7 @@ impl<'a> Around<'a> {
     }
 
     fn memory(&self) -> Option<Said> {
-        let share = |cell: &Cell| (cell.served > 0.0).then(|| cell.far / cell.served);
+        let share = |cell: &ColumnSums| (cell.served > 0.0).then(|| cell.far / cell.served);
         let (inside, outside) = share(&self.inside).zip(share(&self.outside))?;
         let (name, when) = (self.name, &self.when);
         let instead = percent_to(outside, 1);

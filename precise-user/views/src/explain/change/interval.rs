@@ -29,7 +29,7 @@ pub type Points = Vec<(f64, f64)>;
 
 /// The columns in which a series differs from the rest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Deviation {
     /// Whether the series differs, by column.
     pub columns: Vec<bool>,
     /// The statistic: how far the mean of these columns is from that of the rest, in standard
@@ -45,12 +45,12 @@ struct Interval {
 }
 
 /// A test: the statistic of each series, and how often a permutation reached it.
-struct Test {
+struct PermutationTest {
     seen: Vec<f64>,
     exceeded: Vec<usize>,
 }
 
-impl Test {
+impl PermutationTest {
     fn of(seen: Vec<f64>) -> Self {
         Self { exceeded: vec![0; seen.len()], seen }
     }
@@ -71,13 +71,13 @@ impl Test {
 
 /// Returns the columns of each series that differ from the rest of it; `None` for the series
 /// without any. All series have as many columns.
-pub fn find(series: &[Points]) -> Vec<Option<Found>> {
+pub fn find(series: &[Points]) -> Vec<Option<Deviation>> {
     let columns = series.iter().map(Vec::len).min().unwrap_or(0);
     let centred: Vec<Points> = series.iter().map(|points| centred(points)).collect();
     let intervals: Vec<Interval> = centred.iter().map(|points| best(points)).collect();
-    let mut once = Test::of(intervals.iter().map(|found| found.distance).collect());
-    let mut often = Test::of(centred.iter().map(|points| repeat::statistic(points)).collect());
-    let mut order = Order::new(columns);
+    let mut once = PermutationTest::of(intervals.iter().map(|found| found.distance).collect());
+    let mut often = PermutationTest::of(centred.iter().map(|points| repeat::statistic(points)).collect());
+    let mut order = Permutations::new(columns);
     for _ in 0..PERMUTATIONS {
         let permuted = order.next();
         let (mut largest_once, mut largest_often) = (0.0f64, 0.0f64);
@@ -100,7 +100,7 @@ pub fn find(series: &[Points]) -> Vec<Option<Found>> {
             (false, true) => repeat::split(&values),
             (false, false) => return None,
         };
-        Some(Found { distance: distance(points, &columns), columns })
+        Some(Deviation { distance: distance(points, &columns), columns })
     };
     intervals.into_iter().zip(&centred).enumerate().map(found).collect()
 }
@@ -158,12 +158,12 @@ fn best(points: &[(f64, f64)]) -> Interval {
 }
 
 /// Permutations of columns, always the same ones, so that an answer does not change.
-struct Order {
+struct Permutations {
     blocks: Vec<Vec<usize>>,
     state: u64,
 }
 
-impl Order {
+impl Permutations {
     fn new(columns: usize) -> Self {
         let length = columns.div_ceil(BLOCKS).max(1);
         let all: Vec<usize> = (0..columns).collect();
@@ -194,8 +194,8 @@ mod tests {
 
     /// Noise that is the same in every run, with a mean of 0 and a variance of about 1.
     fn noise(seed: u64, columns: usize) -> Vec<f64> {
-        let mut order = Order { blocks: Vec::new(), state: seed.wrapping_mul(0x1234_5678_9abc_def1) };
-        let uniform = |order: &mut Order| (order.random() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut order = Permutations { blocks: Vec::new(), state: seed.wrapping_mul(0x1234_5678_9abc_def1) };
+        let uniform = |order: &mut Permutations| (order.random() >> 11) as f64 / (1u64 << 53) as f64;
         (0..columns).map(|_| (0..12).map(|_| uniform(&mut order)).sum::<f64>() - 6.0).collect()
     }
 

@@ -9,7 +9,7 @@ mod when;
 
 pub(super) use series::is_far;
 
-use super::{Answer, Finding, Look, Quiet, Topic, Unknown, thresholds};
+use super::{CheckAnswer, Finding, Look, Quiet, Topic, Unknown, thresholds};
 use around::{Around, Said};
 use interval::find;
 use precise_model::digits::{counted, percent_to, thousands};
@@ -38,12 +38,12 @@ struct Changed {
 }
 
 /// Checks whether something changed during the run.
-pub(crate) fn changes(look: &Look<'_>) -> Vec<Answer> {
+pub(crate) fn changes(look: &Look<'_>) -> Vec<CheckAnswer> {
     let columns = look.capture.meta.epochs.len();
     if columns < FEWEST {
         let why =
             format!("the capture has {}; at least {FEWEST} are needed.", counted(columns as u64, "epoch"));
-        return vec![Answer::Unknown(Unknown { topic: Topic::Change, why, record: None })];
+        return vec![CheckAnswer::Unknown(Unknown { topic: Topic::Change, why, record: None })];
     }
     let names = look.capture.meta.events.iter().map(|info| info.name.as_str()).enumerate();
     let found = names.zip(changed(look));
@@ -79,7 +79,7 @@ fn changed(look: &Look<'_>) -> Vec<Changed> {
     all
 }
 
-fn of_event(look: &Look<'_>, index: usize, name: &str, changed: &Changed) -> Vec<Answer> {
+fn of_event(look: &Look<'_>, index: usize, name: &str, changed: &Changed) -> Vec<CheckAnswer> {
     let topic = Topic::Change;
     let samples = crate::samples(look.capture, index);
     if !changed.measured {
@@ -87,12 +87,12 @@ fn of_event(look: &Look<'_>, index: usize, name: &str, changed: &Changed) -> Vec
             "the capture has {} of {name}, too few for each part of the run.",
             counted(samples, "sample")
         );
-        return vec![Answer::Unknown(Unknown { topic, why, record: None })];
+        return vec![CheckAnswer::Unknown(Unknown { topic, why, record: None })];
     }
-    let mut answers: Vec<Answer> =
-        findings(look, &changed.line, name, &changed.changes).into_iter().map(Answer::Found).collect();
+    let mut answers: Vec<CheckAnswer> =
+        findings(look, &changed.line, name, &changed.changes).into_iter().map(CheckAnswer::Found).collect();
     if answers.is_empty() {
-        answers.push(Answer::Quiet(Quiet {
+        answers.push(CheckAnswer::Quiet(Quiet {
             topic,
             event: name.to_owned(),
             samples,
@@ -108,7 +108,7 @@ fn of_event(look: &Look<'_>, index: usize, name: &str, changed: &Changed) -> Vec
             plural(look),
             percent_to(changed.line.of_others, 1)
         );
-        answers.push(Answer::Partly(Unknown { topic, why, record: None }));
+        answers.push(CheckAnswer::Partly(Unknown { topic, why, record: None }));
     }
     answers
 }
@@ -148,7 +148,7 @@ fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -
         let (others, mut details) = others(line, changes, &change);
         told.extend(others.into_iter().chain([change.user]).map(|user| (user, change.when.clone())));
         if details.is_empty() && line.users.len() > 1 {
-            details.push(format!("No change of another of the {} was found in the same time.", plural(look)));
+            details.push(format!("None of the other {} changed in the same time.", plural(look)));
         }
         findings.push(Finding {
             topic: Topic::Change,

@@ -20,7 +20,7 @@ const FEWEST_SAMPLES: f64 = 100.0;
 
 /// What happened in one column.
 #[derive(Clone, Default)]
-pub struct Cell {
+pub struct ColumnSums {
     /// The samples, by the events that they stand for.
     pub weight: f64,
     /// The samples with a latency.
@@ -38,7 +38,7 @@ pub struct Cell {
     expected: f64,
 }
 
-impl Cell {
+impl ColumnSums {
     fn add(&mut self, row: &Row, weight: f64, levels: &Levels) {
         self.weight += weight;
         let far = row.data_src != 0 && is_far(row.data_source().level);
@@ -118,7 +118,7 @@ pub fn is_far(level: Level) -> bool {
 /// A cgroup or process, column by column.
 pub struct User {
     pub name: String,
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ColumnSums>,
 }
 
 /// The measures of a user that may change.
@@ -143,8 +143,8 @@ impl Measure {
 
 impl User {
     /// Returns the sums over columns.
-    pub fn sum(&self, columns: impl Iterator<Item = usize>) -> Cell {
-        let mut sum = Cell::default();
+    pub fn sum(&self, columns: impl Iterator<Item = usize>) -> ColumnSums {
+        let mut sum = ColumnSums::default();
         columns.filter_map(|column| self.cells.get(column)).for_each(|cell| sum.join(cell));
         sum
     }
@@ -235,7 +235,7 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
     };
     let mut levels = Levels::default();
     rows().for_each(|row| levels.add(row, weight_of(row)));
-    let mut found: FxHashMap<NameId, (f64, Vec<Cell>)> = FxHashMap::default();
+    let mut found: FxHashMap<NameId, (f64, Vec<ColumnSums>)> = FxHashMap::default();
     for row in rows() {
         let name = match of {
             Of::Cgroup => row.cgroup,
@@ -244,7 +244,7 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
         };
         let Name::Known(id) = name else { continue };
         let weight = weight_of(row);
-        let (sum, cells) = found.entry(id).or_insert_with(|| (0.0, vec![Cell::default(); columns.len()]));
+        let (sum, cells) = found.entry(id).or_insert_with(|| (0.0, vec![ColumnSums::default(); columns.len()]));
         *sum += weight;
         if let Some(cell) = cells.get_mut(row.epoch as usize / each) {
             cell.add(row, weight, &levels);
@@ -253,7 +253,7 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by(|(a_id, a), (b_id, b)| b.0.total_cmp(&a.0).then(a_id.cmp(b_id)));
     let others = found.len().saturating_sub(USERS);
-    let sum = |found: &[(NameId, (f64, Vec<Cell>))]| found.iter().map(|(_, (sum, _))| sum).sum::<f64>();
+    let sum = |found: &[(NameId, (f64, Vec<ColumnSums>))]| found.iter().map(|(_, (sum, _))| sum).sum::<f64>();
     let of_others = sum(found.get(USERS..).unwrap_or_default()) / sum(&found).max(f64::MIN_POSITIVE);
     let users = found.into_iter().take(USERS).map(|(id, (_, cells))| {
         let text = capture.names.get(id);

@@ -67,7 +67,7 @@ impl Timeline {
             Some((first.start, last.end))
         };
         let intervals: Vec<(u64, u64)> = when.intervals().iter().filter_map(ends).collect();
-        let one = |(start, end): &(u64, u64)| format!("from {} to {}", seconds(*start), seconds(*end));
+        let one = |ends: &(u64, u64)| interval(*ends);
         match intervals.as_slice() {
             [] => String::new(),
             few if few.len() <= SPELLED_OUT => few.iter().map(one).collect::<Vec<_>>().join(" and "),
@@ -84,9 +84,29 @@ impl Timeline {
     }
 }
 
+/// Returns an interval in words: in milliseconds if it ends within the first second.
+fn interval((start, end): (u64, u64)) -> String {
+    if end < 1_000_000_000 {
+        return format!("from {:.0} ms to {:.0} ms", start as f64 / 1e6, end as f64 / 1e6);
+    }
+    format!("from {} to {}", seconds(start), seconds(end))
+}
+
 fn seconds(ns: u64) -> String {
     match ns {
         0..10_000_000_000 => format!("{:.2} s", ns as f64 / 1e9),
         _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval;
+
+    #[test]
+    fn short_times_are_in_milliseconds() {
+        assert_eq!(interval((305_000_000, 308_400_000)), "from 305 ms to 308 ms");
+        assert_eq!(interval((0, 6_000_000_000)), "from 0.00 s to 6.00 s");
+        assert_eq!(interval((20_000_000_000, 45_040_000_000)), "from 20.0 s to 45.0 s");
     }
 }
