@@ -6,7 +6,7 @@
 use std::fs;
 
 use anyhow::Result;
-use precise::doctor::{Naming, State, examine};
+use precise::doctor::{MachineState, ReaderConfinement, examine};
 use precise::machine::Root;
 use precise::pmu::{Pmus, list};
 use precise::reader::Confinement;
@@ -77,9 +77,10 @@ fn the_list_is_what_the_binary_prints() -> Result<()> {
 #[test]
 fn the_diagnosis_is_what_the_binary_prints() -> Result<()> {
     let (_folder, root) = machine()?;
-    let mut state = State::read(&root);
+    let mut state = MachineState::read(&root);
     let confinement = Confinement { own_user: true, empty_root: true, own_network: true, landlock: true };
-    state.naming = Some(Naming { confinement: Some(confinement), refusal: None, landlock_abi: Some(6) });
+    state.naming =
+        Some(ReaderConfinement { confinement: Some(confinement), refusal: None, landlock_abi: Some(6) });
     let text = diagnosis_text(&examine(&state), &TextOptions::default());
     same_part("doctor.md", "diagnosis", &fence("precise doctor", &text))
 }

@@ -12,8 +12,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use precise::capture::{Column, ColumnType};
 use precise::filter::{Term, TermKind};
-use precise::serve::Metric;
-use precise::stream::Field;
+use precise::serve::PageMetric;
+use precise::stream::StreamField;
 use precise::views::registry::VIEWS;
 use precise::views::view::Command as Shown;
 use precise_common::ledger::{Counter, CounterInfo};
@@ -170,13 +170,13 @@ fn every_term_of_a_filter_is_explained() -> Result<()> {
 
 #[test]
 fn every_metric_is_explained() -> Result<()> {
-    same_part("serve.md", "metrics", &Metric::table())
+    same_part("serve.md", "metrics", &PageMetric::table())
 }
 
 #[test]
 fn every_field_of_a_streamed_sample_is_explained() -> Result<()> {
     let mut table = String::from("| field | also written | what it says |\n| --- | --- | --- |\n");
-    for field in Field::all() {
+    for field in StreamField::all() {
         let aliases: Vec<String> = field.aliases().iter().map(|name| format!("`{name}`")).collect();
         table += &format!("| `{}` | {} | {} |\n", field.name(), aliases.join(", "), field.doc());
     }

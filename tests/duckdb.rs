@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use precise::capture::{CaptureWriter, Column};
 use precise::model::Capture;
 use precise::model::keys::Key;
-use precise::model::testing::Builder;
+use precise::model::testing::CaptureBuilder;
 use precise::model::values::Value;
 use precise::views::report::{ReportOptions, report};
 use precise_tests::program::python;
@@ -30,7 +30,7 @@ fn query(python: &Path, sql: &str) -> Result<Vec<String>> {
 }
 
 fn capture() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     for epoch in 0..40 {
         for cell in 0..500u64 {
             let function =

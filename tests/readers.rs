@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use precise::capture::CaptureFile as _;
 use precise::model::Owner;
-use precise::model::testing::Builder;
+use precise::model::testing::CaptureBuilder;
 use precise_tests::program::python;
 
 /// Asks each engine for the samples and latencies of each pod and second. Prints a line for each
@@ -75,7 +75,7 @@ for engine in [duckdb, pandas, polars, chdb, spark]:
 fn five_engines_read_a_capture_alike() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("capture.parquet");
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.meta().owners = vec![
         Owner {
             path: "/kubepods/web".into(),

@@ -21,9 +21,9 @@ use precise::views::c2c::{C2cOptions, c2c};
 use precise::views::code::Code;
 use precise::views::registry::VIEWS;
 use precise::views::render::TextOptions;
-use precise::views::view::{Captures, Input, Values};
+use precise::views::view::{Captures, Input, OptionValues};
 use precise_common::{
-    data_src::{DataSource, Level, Snoop, Tlb},
+    data_src::{DataSource, MemoryLevel, Snoop, Tlb},
     hitm::Hitm,
     ledger::Counter,
 };
@@ -184,7 +184,7 @@ fn perf_words(word: u64) -> [String; 4] {
         _ => "",
     };
     let level = match source.level {
-        Level::Na => "N/A".to_owned(),
+        MemoryLevel::Na => "N/A".to_owned(),
         level => format!("{far}{} {}", level.name(), if source.miss { "miss" } else { "hit" }),
     };
     let lock = source.locked.map_or("N/A", |locked| if locked { "Yes" } else { "No" });
@@ -310,7 +310,7 @@ fn raw_registers_are_decoded_as_perf_decodes_them() -> Result<()> {
     let [row] = capture.rows[..] else { anyhow::bail!("{} rows", capture.rows.len()) };
     let source = row.data_source();
     ensure!(
-        (source.op, source.level, source.tlb) == (DataSource::LOAD, Level::Ram, Tlb::L1Hit),
+        (source.op, source.level, source.tlb) == (DataSource::LOAD, MemoryLevel::Ram, Tlb::L1Hit),
         "{source:?}"
     );
     ensure!(row.measures.latency_sum == 476 && row.exact && row.kernel, "{row:?}");
@@ -424,7 +424,7 @@ fn nobody_is_told_to_record_an_import_again() -> Result<()> {
             let (_, capture) = imported(&name, |options| options.dimensions.clone_from(&dimensions))?;
             for view in VIEWS.iter().filter(|view| view.description().captures == Captures::One) {
                 let mut code = NoCode;
-                let values = Values::defaults(view.description().options);
+                let values = OptionValues::defaults(view.description().options);
                 let text = match view.answer(&mut Input::of(&capture, &mut code), &values) {
                     Ok(answer) => {
                         answered += 1;

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use precise::capture::CaptureFile as _;
-use precise::model::testing::Builder;
+use precise::model::testing::CaptureBuilder;
 use precise::views::registry::VIEWS;
 use precise::views::view::{Captures, Command};
 use precise_tests::run::{Ended, precise};
 
 /// A capture of two services in three epochs of one second: 300 samples, of which 180 are of nginx.
 fn capture(folder: &Path, cgroups: bool) -> Result<String> {
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     if !cgroups {
         made.meta().dimensions.retain(|dimension| dimension.as_str() != "cgroup");
     }

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use precise::capture::CaptureFile as _;
-use precise::error::Class;
-use precise::model::testing::Builder;
+use precise::error::ExitClass;
+use precise::model::testing::CaptureBuilder;
 use precise_tests::{
     program::{self, FUNCTION, LINE},
     run::{Ended, command, precise},
@@ -47,7 +47,7 @@ impl Sampled {
         let symbols = Ended::from(Command::new("nm").arg(&program).output()?).expect(0)?.stdout;
         let line = symbols.lines().find(|line| line.ends_with(&format!(" {FUNCTION}")));
         let address = line.and_then(|line| line.split(' ').next()).context("nm lists the function")?;
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         let module = program.display().to_string();
         builder.cell().samples(500).process(1, "hostile").code(0x1000, &module, FUNCTION, &named, LINE);
         let mut capture = builder.build();
@@ -167,7 +167,7 @@ fn a_folder_that_does_not_exist_is_an_error() -> Result<()> {
     let missing = sampled.folder("missing").display().to_string();
     for view in [&["annotate"][..], &["report", "--html", "/dev/null"]] {
         let ended = precise([view, &["-i", &sampled.capture, "--source", &missing]].concat())?;
-        let ended = ended.expect(Class::Usage.code().into())?;
+        let ended = ended.expect(ExitClass::Usage.code().into())?;
         ensure!(ended.stderr.contains(&format!("cannot open the folder {missing} (--source)")), "{ended:#?}");
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use precise::capture::panics_are_answered;
 use precise::import::{ImportOptions, import_from};
-use precise::records::perf_data::Reader;
+use precise::records::perf_data::RecordingReader;
 use precise_tests::{alone::alone, say, untrusted};
 
 /// The time for which changed bytes of each kind are tried.
@@ -137,8 +137,10 @@ fn captures() -> Result<()> {
     for bytes in files("recordings") {
         let options =
             ImportOptions { input: "any".into(), output: output.clone(), ..ImportOptions::default() };
-        let reader = Reader::file(std::io::Cursor::new(bytes.clone()));
-        let Ok(reader) = reader.or_else(|_| Reader::pipe(std::io::Cursor::new(bytes))) else { continue };
+        let reader = RecordingReader::file(std::io::Cursor::new(bytes.clone()));
+        let Ok(reader) = reader.or_else(|_| RecordingReader::pipe(std::io::Cursor::new(bytes))) else {
+            continue;
+        };
         if import_from(reader, &options).is_ok() {
             imported += 1;
             seeds.extend(fs::read(&output));

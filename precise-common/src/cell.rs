@@ -5,7 +5,7 @@
 //! the half has been retired, so no field needs an atomic.
 
 use crate::data_src;
-use crate::ibs::Outcome;
+use crate::ibs::OutcomeBits;
 
 /// The number of words of a map key.
 pub const KEY_WORDS: usize = 5;
@@ -15,7 +15,7 @@ pub const KEY_WORDS: usize = 5;
 #[repr(C)]
 pub struct Cell {
     /// The dimensions of the samples; see [`Key`].
-    pub key: Key,
+    pub key: CellKey,
     /// The number of samples. To overflow it, an epoch would need more than 10⁹ samples with one
     /// key on one CPU. Zero means that the cell is free.
     pub count: u32,
@@ -31,7 +31,7 @@ pub struct Cell {
 /// The map key: the dimensions of a sample. A dimension that the run does not group by is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(C)]
-pub struct Key {
+pub struct CellKey {
     /// The runtime address of the instruction.
     pub ip: u64,
     /// The data address, with its low bits cleared to the granule that the run groups by. In a run
@@ -47,7 +47,7 @@ pub struct Key {
 }
 
 const _: () = assert!(size_of::<Cell>() == 64 && align_of::<Cell>() == 8);
-const _: () = assert!(size_of::<Key>() == KEY_WORDS * 8);
+const _: () = assert!(size_of::<CellKey>() == KEY_WORDS * 8);
 
 /// The last word of the map key, packed: the class of the access.
 ///
@@ -96,13 +96,13 @@ impl Class {
     }
 
     /// Returns the outcome of the tagged op; `None` if the run does not group by it.
-    pub const fn op_outcome(self) -> Option<Outcome> {
-        if self.0 & Self::OP_OUTCOME == 0 { None } else { Some(Outcome(self.0 & Outcome::MASK)) }
+    pub const fn op_outcome(self) -> Option<OutcomeBits> {
+        if self.0 & Self::OP_OUTCOME == 0 { None } else { Some(OutcomeBits(self.0 & OutcomeBits::MASK)) }
     }
 
     /// Returns the outcome of the tagged fetch; `None` if the run does not group by it.
-    pub const fn fetch_outcome(self) -> Option<Outcome> {
-        if self.0 & Self::FETCH_OUTCOME == 0 { None } else { Some(Outcome(self.0 & Outcome::MASK)) }
+    pub const fn fetch_outcome(self) -> Option<OutcomeBits> {
+        if self.0 & Self::FETCH_OUTCOME == 0 { None } else { Some(OutcomeBits(self.0 & OutcomeBits::MASK)) }
     }
 
     /// Returns the latency bucket; `None` if the run does not group by latency, or the sample had
@@ -173,9 +173,9 @@ impl Class {
 }
 
 const _: () = assert!(crate::latency::BUCKETS as u64 <= Class::LATENCY_MASK + 1);
-const _: () = assert!(Outcome::MASK == Class::DATA_SRC_MASK);
+const _: () = assert!(OutcomeBits::MASK == Class::DATA_SRC_MASK);
 
-impl Key {
+impl CellKey {
     /// Returns the process id (thread group).
     pub const fn pid(&self) -> u32 {
         (self.process >> 32) as u32
@@ -229,12 +229,12 @@ mod tests {
     const KEYS: u64 = 1 << 14;
 
     /// A set of different keys, with its name.
-    type Set = (String, Vec<Key>);
+    type Set = (String, Vec<CellKey>);
 
     /// Returns sets of keys as runs have them: regular in one or two dimensions, constant in the
     /// others.
     fn sets() -> Vec<Set> {
-        let key = Key {
+        let key = CellKey {
             ip: 0x5555_5555_6a10,
             address: 0x7f3a_2c00_0000,
             cgroup: 5121,
@@ -242,14 +242,14 @@ mod tests {
             class: Class::HAS_LATENCY | 37 << Class::LATENCY_SHIFT | 0x1_0680_1042,
         };
         let mut sets: Vec<Set> = Vec::new();
-        let mut add = |name: &str, of: Box<dyn Fn(u64) -> Key>| {
+        let mut add = |name: &str, of: Box<dyn Fn(u64) -> CellKey>| {
             sets.push((name.into(), (0..KEYS).map(of).collect()));
         };
         // A thread's arena, a page, a line, a huge page.
         for stride in [8192, 4096, 64, 2 << 20] {
             add(
                 &format!("128 threads × 128 addresses {stride} bytes apart"),
-                Box::new(move |i| Key {
+                Box::new(move |i| CellKey {
                     address: key.address + i % 128 * stride,
                     process: key.process + i / 128,
                     ..key
@@ -259,12 +259,12 @@ mod tests {
         for shift in [6, 12, 13, 21, 30] {
             add(
                 &format!("addresses {} bytes apart", 1u64 << shift),
-                Box::new(move |i| Key { address: key.address + (i << shift), ..key }),
+                Box::new(move |i| CellKey { address: key.address + (i << shift), ..key }),
             );
         }
         add(
             "128 processes × 128 instructions",
-            Box::new(move |i| Key {
+            Box::new(move |i| CellKey {
                 ip: key.ip + i % 128 * 4,
                 address: 0,
                 process: (4242 + i / 128) << 32,
@@ -273,7 +273,7 @@ mod tests {
         );
         add(
             "64 instructions × 256 latency buckets",
-            Box::new(move |i| Key {
+            Box::new(move |i| CellKey {
                 ip: key.ip + i % 64 * 7,
                 address: 0,
                 class: Class::HAS_LATENCY | (i / 64) << Class::LATENCY_SHIFT | 0x1_0680_1042,
@@ -282,7 +282,7 @@ mod tests {
         );
         add(
             "8 instructions × 64 threads × 32 sources",
-            Box::new(move |i| Key {
+            Box::new(move |i| CellKey {
                 ip: key.ip + i % 8 * 16,
                 address: 0,
                 process: key.process + i / 8 % 64,
@@ -292,7 +292,7 @@ mod tests {
         );
         add(
             "256 cgroups × 64 threads",
-            Box::new(move |i| Key {
+            Box::new(move |i| CellKey {
                 cgroup: 5000 + i % 256,
                 address: 0,
                 process: (4242 + i / 64) << 32 | (4242 + i / 256),
@@ -304,7 +304,7 @@ mod tests {
 
     /// Returns how many of `keys` find no place in a table of `cells` cells, and the largest number
     /// of probes of the others.
-    fn fill<'a>(keys: impl Iterator<Item = &'a Key>, cells: usize) -> (usize, usize) {
+    fn fill<'a>(keys: impl Iterator<Item = &'a CellKey>, cells: usize) -> (usize, usize) {
         let mut used = vec![false; cells];
         let (mut full, mut most) = (0, 0);
         for key in keys {

@@ -288,7 +288,7 @@ pub mod compare {
 /// ledger shows how many samples each clause rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Slot {
+pub struct FilterSlot {
     /// The compared value; see [`operand`].
     pub operand: u32,
     /// The comparison; see [`compare`].
@@ -344,11 +344,11 @@ pub struct Config {
     /// The mask for data sources or outcomes in the map key.
     pub data_src_mask: u64,
     /// The filter.
-    pub slots: [Slot; MAX_SLOTS],
+    pub slots: [FilterSlot; MAX_SLOTS],
 }
 
 const _: () = assert!(size_of::<Offsets>() == 19 * 4);
-const _: () = assert!(size_of::<Slot>() == 32);
+const _: () = assert!(size_of::<FilterSlot>() == 32);
 const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 13 * 4 + 3 * 8 + 32 * MAX_SLOTS);
 
 impl Config {
@@ -372,7 +372,7 @@ impl Config {
         stack_depth: crate::stack::MAX_FRAMES as u64,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
-        slots: [Slot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };
+        slots: [FilterSlot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };
             MAX_SLOTS],
     };
 }
@@ -408,12 +408,12 @@ pub struct Question {
     /// The byte offset in [`Config`] of a word of four bytes.
     pub offset: usize,
     /// The test of the word.
-    pub test: Test,
+    pub test: QuestionTest,
 }
 
 /// The test of a [`Question`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Test {
+pub enum QuestionTest {
     /// Whether the bit with this number is set.
     Bit(u32),
     /// Whether the lower eight bits are equal to this number.
@@ -429,8 +429,8 @@ impl Question {
     pub const fn encode(self) -> u32 {
         assert!(self.offset.is_multiple_of(4) && self.offset < size_of::<Config>());
         let test = match self.test {
-            Test::Bit(bit) => bit % 32,
-            Test::Is(value) => 1 << 8 | value & 0xff,
+            QuestionTest::Bit(bit) => bit % 32,
+            QuestionTest::Is(value) => 1 << 8 | value & 0xff,
         };
         Self::MARK << 18 | (self.offset as u32 / 4) << 9 | test
     }
@@ -442,15 +442,15 @@ impl Question {
             return None;
         }
         let value = operand & 0xff;
-        let test = if operand & 1 << 8 == 0 { Test::Bit(value) } else { Test::Is(value) };
+        let test = if operand & 1 << 8 == 0 { QuestionTest::Bit(value) } else { QuestionTest::Is(value) };
         Some(Self { offset, test })
     }
 
     /// Returns the answer for this word.
     pub const fn answer(self, word: u32) -> bool {
         match self.test {
-            Test::Bit(bit) => word >> (bit % 32) & 1 != 0,
-            Test::Is(value) => word & 0xff == value,
+            QuestionTest::Bit(bit) => word >> (bit % 32) & 1 != 0,
+            QuestionTest::Is(value) => word & 0xff == value,
         }
     }
 }
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn questions_survive_their_encoding() {
         for offset in (0..size_of::<Config>()).step_by(4) {
-            for test in (0..32).map(Test::Bit).chain((0..256).map(Test::Is)) {
+            for test in (0..32).map(QuestionTest::Bit).chain((0..256).map(QuestionTest::Is)) {
                 let question = Question { offset, test };
                 assert_eq!(Question::decode(question.encode()), Some(question));
                 assert!(question.encode() as i32 > 0, "operands are sign-extended");
@@ -476,7 +476,7 @@ mod tests {
     #[test]
     fn answers_are_about_one_word() {
         let ask = |test| Question { offset: 0, test };
-        assert!(ask(Test::Bit(31)).answer(1 << 31) && !ask(Test::Bit(30)).answer(1 << 31));
-        assert!(ask(Test::Is(3)).answer(0x103) && !ask(Test::Is(3)).answer(0x104));
+        assert!(ask(QuestionTest::Bit(31)).answer(1 << 31) && !ask(QuestionTest::Bit(30)).answer(1 << 31));
+        assert!(ask(QuestionTest::Is(3)).answer(0x103) && !ask(QuestionTest::Is(3)).answer(0x104));
     }
 }

@@ -44,7 +44,7 @@ pub mod bits {
 
 /// The level of the memory hierarchy that served an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Level {
+pub enum MemoryLevel {
     /// Not given.
     Na,
     /// L1 data cache.
@@ -75,7 +75,7 @@ pub enum Level {
     Uncached,
 }
 
-impl Level {
+impl MemoryLevel {
     /// All levels, nearest first.
     pub const ALL: [Self; 14] = [
         Self::Na,
@@ -193,7 +193,7 @@ pub struct DataSource {
     /// The `mem_op` bits: [`DataSource::LOAD`], [`DataSource::STORE`], …
     pub op: u8,
     /// The level that served the access, or, with `miss`, that it missed.
-    pub level: Level,
+    pub level: MemoryLevel,
     /// Whether the access missed `level`; the level that served it is not known then.
     pub miss: bool,
     /// Whether another node or another core's cache served the access.
@@ -233,7 +233,7 @@ impl DataSource {
         let (level, legacy_remote) = match from_number {
             // 0 comes from a kernel without `mem_lvl_num`, 15 is "not given". In both cases the
             // legacy bits decide.
-            Level::Na => level_of_bits(lvl),
+            MemoryLevel::Na => level_of_bits(lvl),
             known => (known, false),
         };
         let snoop = take(word, bits::SNOOP);
@@ -311,48 +311,48 @@ const fn take(word: u64, field: (u32, u32)) -> u64 {
     (word >> field.0) & ((1 << field.1) - 1)
 }
 
-const fn level_of_number(number: u64) -> Level {
+const fn level_of_number(number: u64) -> MemoryLevel {
     match number {
-        1 => Level::L1,
-        2 => Level::L2,
-        3 => Level::L3,
-        4 => Level::L4,
-        5 => Level::L2Mhb,
-        6 => Level::Msc,
-        8 => Level::Uncached,
-        9 => Level::Cxl,
-        10 => Level::Io,
-        11 => Level::AnyCache,
-        12 => Level::Lfb,
-        13 => Level::Ram,
-        14 => Level::Pmem,
-        _ => Level::Na,
+        1 => MemoryLevel::L1,
+        2 => MemoryLevel::L2,
+        3 => MemoryLevel::L3,
+        4 => MemoryLevel::L4,
+        5 => MemoryLevel::L2Mhb,
+        6 => MemoryLevel::Msc,
+        8 => MemoryLevel::Uncached,
+        9 => MemoryLevel::Cxl,
+        10 => MemoryLevel::Io,
+        11 => MemoryLevel::AnyCache,
+        12 => MemoryLevel::Lfb,
+        13 => MemoryLevel::Ram,
+        14 => MemoryLevel::Pmem,
+        _ => MemoryLevel::Na,
     }
 }
 
 /// Converts `mem_lvl` to a level, and whether it is remote. L3 comes before the remote caches,
 /// because Zen 1 and 2 set both for one access.
-const fn level_of_bits(lvl: u64) -> (Level, bool) {
+const fn level_of_bits(lvl: u64) -> (MemoryLevel, bool) {
     if lvl & 0x8 != 0 {
-        (Level::L1, false)
+        (MemoryLevel::L1, false)
     } else if lvl & 0x10 != 0 {
-        (Level::Lfb, false)
+        (MemoryLevel::Lfb, false)
     } else if lvl & 0x20 != 0 {
-        (Level::L2, false)
+        (MemoryLevel::L2, false)
     } else if lvl & 0x40 != 0 {
-        (Level::L3, false)
+        (MemoryLevel::L3, false)
     } else if lvl & 0x80 != 0 {
-        (Level::Ram, false)
+        (MemoryLevel::Ram, false)
     } else if lvl & 0x300 != 0 {
-        (Level::Ram, true)
+        (MemoryLevel::Ram, true)
     } else if lvl & 0xc00 != 0 {
-        (Level::AnyCache, true)
+        (MemoryLevel::AnyCache, true)
     } else if lvl & 0x1000 != 0 {
-        (Level::Io, false)
+        (MemoryLevel::Io, false)
     } else if lvl & 0x2000 != 0 {
-        (Level::Uncached, false)
+        (MemoryLevel::Uncached, false)
     } else {
-        (Level::Na, false)
+        (MemoryLevel::Na, false)
     }
 }
 
@@ -384,7 +384,7 @@ mod tests {
         for word in [0, NA, NA_LEGACY] {
             let d = DataSource::decode(word);
             assert!(DataSource::is_na(word));
-            assert_eq!((d.level, d.snoop, d.tlb, d.locked), (Level::Na, Snoop::Na, Tlb::Na, None));
+            assert_eq!((d.level, d.snoop, d.tlb, d.locked), (MemoryLevel::Na, Snoop::Na, Tlb::Na, None));
         }
     }
 
@@ -393,7 +393,7 @@ mod tests {
         let word = DataSource::as_store(0x11c68200042);
         assert_eq!(
             (DataSource::decode(word).op, DataSource::decode(word).level),
-            (DataSource::STORE, Level::Pmem)
+            (DataSource::STORE, MemoryLevel::Pmem)
         );
         assert_eq!(DataSource::as_store(word), word);
         assert_eq!([NA, NA_LEGACY, 0].map(DataSource::as_store), [NA, NA_LEGACY, 0]);
@@ -404,14 +404,14 @@ mod tests {
     fn words_seen_with_real_drivers() {
         let d = DataSource::decode(0x11c68200042);
         assert_eq!(d.op_name(), "LOAD");
-        assert_eq!((d.level, d.snoop, d.tlb), (Level::Pmem, Snoop::Hit, Tlb::AnyHit));
+        assert_eq!((d.level, d.snoop, d.tlb), (MemoryLevel::Pmem, Snoop::Hit, Tlb::AnyHit));
         let snoop = |bits: u64| DataSource::decode(bits << bits::SNOOP.0).snoop;
         assert_eq!([2, 8, 10].map(snoop), [Snoop::None, Snoop::Miss, Snoop::NoneOrMiss]);
         let d = DataSource::decode(0x1a29081042);
-        assert_eq!((d.op, d.level, d.remote), (DataSource::LOAD, Level::Ram, false));
+        assert_eq!((d.op, d.level, d.remote), (DataSource::LOAD, MemoryLevel::Ram, false));
         // The same access as the IBS driver of Linux 6.1 writes it: without `mem_lvl_num`.
         let d = DataSource::decode(0x29081042);
-        assert_eq!((d.op, d.level, d.tlb), (DataSource::LOAD, Level::Ram, Tlb::L1Hit));
+        assert_eq!((d.op, d.level, d.tlb), (DataSource::LOAD, MemoryLevel::Ram, Tlb::L1Hit));
     }
 
     #[test]

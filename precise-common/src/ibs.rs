@@ -98,11 +98,11 @@ pub const fn itlb_refill_latency(extended: u64) -> u32 {
 /// defined here: an erratum makes some of the bits unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub struct Outcome(pub u64);
+pub struct OutcomeBits(pub u64);
 
 macro_rules! bits {
     ($($(#[$doc:meta])* $name:ident = $bit:expr;)+) => {
-        impl Outcome {
+        impl OutcomeBits {
             $($(#[$doc])* pub const $name: u64 = 1 << $bit;)+
         }
     };
@@ -186,7 +186,7 @@ bits! {
     FETCH_L3_MISS = 12;
 }
 
-impl Outcome {
+impl OutcomeBits {
     /// The bits of a branch.
     pub const OF_BRANCH: u64 =
         Self::RETURN | Self::TAKEN | Self::MISPREDICTED | Self::BRANCH | Self::FUSED | Self::MICROCODE;
@@ -240,11 +240,11 @@ impl Outcome {
     /// cache, so that it has no information about them. All other fetches were attempted. (The term
     /// is CodeAnalyst's, the test is OProfile's: no bit shows that the fetch got further.)
     pub const fn killed(self) -> bool {
-        const FURTHER: u64 = Outcome::COMPLETED
-            | Outcome::IC_MISS
-            | Outcome::PHYSICAL_VALID
-            | Outcome::ITLB_L1_MISS
-            | Outcome::ITLB_L2_MISS;
+        const FURTHER: u64 = OutcomeBits::COMPLETED
+            | OutcomeBits::IC_MISS
+            | OutcomeBits::PHYSICAL_VALID
+            | OutcomeBits::ITLB_L1_MISS
+            | OutcomeBits::ITLB_L2_MISS;
         self.0 & FURTHER == 0
     }
 
@@ -292,9 +292,9 @@ impl Outcome {
 /// `no_hitm`: this CPU cannot detect modified lines in other caches.
 ///
 /// Source: `perf_ibs_parse_ld_st_data()`, arch/x86/events/amd/ibs.c of Linux 6.12.
-pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
+pub fn data_source(op: OutcomeBits, caps: u32, no_hitm: bool) -> u64 {
     use crate::data_src::{NA, bits};
-    let (load, store) = (op.has(Outcome::LOAD), op.has(Outcome::STORE));
+    let (load, store) = (op.has(OutcomeBits::LOAD), op.has(OutcomeBits::STORE));
     if !load && !store {
         return NA;
     }
@@ -303,13 +303,13 @@ pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
     let remote = |hops: u64| 1 << bits::REMOTE.0 | hops << bits::HOPS.0;
     let zen4 = caps & caps::ZEN4 != 0;
     let answered = if zen4 { op.source() } else { op.source() & 7 };
-    let far = if op.has(Outcome::REMOTE_NODE) { remote(2) } else { 0 };
+    let far = if op.has(OutcomeBits::REMOTE_NODE) { remote(2) } else { 0 };
     let (l1, l2) = (hit(0x8, 1), hit(0x20, 2));
-    let served = if op.has(Outcome::UNCACHED) && answered != 7 {
+    let served = if op.has(OutcomeBits::UNCACHED) && answered != 7 {
         hit(0x2000, 8)
-    } else if !op.has(Outcome::L1_MISS) {
+    } else if !op.has(OutcomeBits::L1_MISS) {
         l1
-    } else if !op.has(Outcome::L2_MISS) && !op.has(Outcome::UNKNOWN) {
+    } else if !op.has(OutcomeBits::L2_MISS) && !op.has(OutcomeBits::UNKNOWN) {
         l2
     } else {
         match (load, zen4, answered) {
@@ -324,24 +324,25 @@ pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
             (true, _, 3) => hit(0x80, 13),
             (true, _, 7) => hit(0x1000, 10),
             // A miss that found another one to the same line pending.
-            _ if op.has(Outcome::NO_MAB) => hit(0x10, 12),
+            _ if op.has(OutcomeBits::NO_MAB) => hit(0x10, 12),
             _ => 1 << bits::LVL.0 | number(15),
         }
     };
     let from_cache = if zen4 { matches!(answered, 1 | 2 | 5) } else { answered == 1 };
-    let modified = load && from_cache && served != l1 && served != l2 && !op.has(Outcome::OWNED) && !no_hitm;
-    let tlb = if !op.has(Outcome::ADDRESS_VALID) {
+    let modified =
+        load && from_cache && served != l1 && served != l2 && !op.has(OutcomeBits::OWNED) && !no_hitm;
+    let tlb = if !op.has(OutcomeBits::ADDRESS_VALID) {
         1
-    } else if !op.has(Outcome::DTLB_L1_MISS) {
+    } else if !op.has(OutcomeBits::DTLB_L1_MISS) {
         0x8 | 2
-    } else if !op.has(Outcome::DTLB_L2_MISS) {
+    } else if !op.has(OutcomeBits::DTLB_L2_MISS) {
         0x10 | 2
     } else {
         0x10 | 4
     };
     let operation = if load { 2 } else { 4 };
     let snoop = if modified { 0x10 } else { 1 };
-    let lock = if op.has(Outcome::LOCKED) { 2 } else { 1 };
+    let lock = if op.has(OutcomeBits::LOCKED) { 2 } else { 1 };
     operation | served | snoop << bits::SNOOP.0 | tlb << bits::DTLB.0 | lock << bits::LOCK.0
 }
 
@@ -360,68 +361,80 @@ mod tests {
     #[test]
     fn an_op_is_packed_without_loss() {
         let data = 1 << 36 | 1 << 37 | 1 << 35 | 10 << 16 | 5;
-        let outcome = Outcome::of_op(data, 0, 0, false);
-        assert_eq!(outcome.0, Outcome::BRANCH | Outcome::MISPREDICTED | Outcome::TAKEN);
+        let outcome = OutcomeBits::of_op(data, 0, 0, false);
+        assert_eq!(outcome.0, OutcomeBits::BRANCH | OutcomeBits::MISPREDICTED | OutcomeBits::TAKEN);
         assert_eq!((tag_to_retire(data), completion_to_retire(data)), (10, 5));
 
         let data3 = 1 | 1 << 7 | 1 << 20 | 1 << 17 | 4 << 22 | 321 << 32 | 77 << 48;
-        let outcome = Outcome::of_op(0, 2 | 1 << 4 | 1 << 6, data3, false);
-        assert!(outcome.has(Outcome::LOAD | Outcome::L1_MISS | Outcome::L2_MISS | Outcome::REMOTE_NODE));
+        let outcome = OutcomeBits::of_op(0, 2 | 1 << 4 | 1 << 6, data3, false);
+        assert!(
+            outcome.has(
+                OutcomeBits::LOAD | OutcomeBits::L1_MISS | OutcomeBits::L2_MISS | OutcomeBits::REMOTE_NODE
+            )
+        );
         assert_eq!(outcome.source(), 0b01_010);
-        for (bits, number) in
-            [(Outcome::SOURCE_SAME_CCX, 1), (Outcome::SOURCE_OTHER_CCX, 2), (Outcome::SOURCE_OTHER_NODE, 5)]
-        {
+        for (bits, number) in [
+            (OutcomeBits::SOURCE_SAME_CCX, 1),
+            (OutcomeBits::SOURCE_OTHER_CCX, 2),
+            (OutcomeBits::SOURCE_OTHER_NODE, 5),
+        ] {
             assert_eq!(
-                (Outcome(bits).source(), Outcome::of_op(0, number, 0, false).0),
+                (OutcomeBits(bits).source(), OutcomeBits::of_op(0, number, 0, false).0),
                 (number as u32, bits)
             );
         }
-        assert_eq!(Outcome(Outcome::SOURCE).source(), 31);
+        assert_eq!(OutcomeBits(OutcomeBits::SOURCE).source(), 31);
         assert_eq!(outcome.width(), Some(8));
         assert_eq!(outcome.data_page(), Some(4096));
         assert_eq!((miss_latency(data3), tlb_refill_latency(data3)), (321, 77));
-        assert!(outcome.0 <= Outcome::MASK);
-        assert_eq!(Outcome::of_op(u64::MAX, u64::MAX, u64::MAX, false).0 & Outcome::UNKNOWN, 0);
+        assert!(outcome.0 <= OutcomeBits::MASK);
+        assert_eq!(OutcomeBits::of_op(u64::MAX, u64::MAX, u64::MAX, false).0 & OutcomeBits::UNKNOWN, 0);
     }
 
     #[test]
     fn pages_come_from_the_tlb_that_hit() {
-        let page = |data3: u64| Outcome::of_op(0, 0, data3 | Outcome::ADDRESS_VALID, false).data_page();
+        let page =
+            |data3: u64| OutcomeBits::of_op(0, 0, data3 | OutcomeBits::ADDRESS_VALID, false).data_page();
         assert_eq!(page(1 << 4), Some(2 << 20));
         assert_eq!(page(1 << 2 | 1 << 19), Some(1 << 30));
         assert_eq!(page(1 << 2 | 1 << 3), None, "both missed");
-        assert_eq!(Outcome::of_op(0, 0, 1 << 4, false).data_page(), None, "no address");
+        assert_eq!(OutcomeBits::of_op(0, 0, 1 << 4, false).data_page(), None, "no address");
     }
 
     #[test]
     fn errata_take_back_what_is_not_valid() {
         let data3 = 1 | 1 << 7 | 1 << 20 | 1 << 16;
-        let outcome = Outcome::of_op(0, 3, data3, true);
-        assert!(outcome.has(Outcome::UNKNOWN | Outcome::NO_MAB) && !outcome.has(Outcome::L2_MISS));
+        let outcome = OutcomeBits::of_op(0, 3, data3, true);
+        assert!(
+            outcome.has(OutcomeBits::UNKNOWN | OutcomeBits::NO_MAB) && !outcome.has(OutcomeBits::L2_MISS)
+        );
         assert_eq!(outcome.source(), 0);
-        assert!(Outcome::of_op(0, 3, data3 & !(1 << 16), true).has(Outcome::L2_MISS));
+        assert!(OutcomeBits::of_op(0, 3, data3 & !(1 << 16), true).has(OutcomeBits::L2_MISS));
 
         let ctl = 1 << 49 | 1 << 50 | 1 << 51 | 1 << 55;
-        let fetch = Outcome::of_fetch(ctl, false);
-        assert!(fetch.has(Outcome::COMPLETED | Outcome::IC_MISS | Outcome::ITLB_L1_MISS));
-        assert!(!Outcome::of_fetch(ctl, true).has(Outcome::IC_MISS));
+        let fetch = OutcomeBits::of_fetch(ctl, false);
+        assert!(fetch.has(OutcomeBits::COMPLETED | OutcomeBits::IC_MISS | OutcomeBits::ITLB_L1_MISS));
+        assert!(!OutcomeBits::of_fetch(ctl, true).has(OutcomeBits::IC_MISS));
     }
 
     #[test]
     fn the_data_source_is_what_the_driver_makes_of_the_registers() {
         let zen4 =
-            |bits: u64, data2: u64| data_source(Outcome::of_op(0, data2, bits, false), caps::ZEN4, false);
-        let valid = Outcome::ADDRESS_VALID;
+            |bits: u64, data2: u64| data_source(OutcomeBits::of_op(0, data2, bits, false), caps::ZEN4, false);
+        let valid = OutcomeBits::ADDRESS_VALID;
         // Words that the driver of Linux 6.8 wrote on a Zen 4.
-        assert_eq!(zen4(Outcome::LOAD | valid, 0), 0x2_2908_0142);
-        assert_eq!(zen4(Outcome::STORE | valid, 0), 0x2_2908_0144);
-        assert_eq!(zen4(Outcome::LOAD | Outcome::L1_MISS | valid, 0), 0x4_2908_0442);
-        let missed = Outcome::LOAD | Outcome::L1_MISS | Outcome::L2_MISS | valid;
+        assert_eq!(zen4(OutcomeBits::LOAD | valid, 0), 0x2_2908_0142);
+        assert_eq!(zen4(OutcomeBits::STORE | valid, 0), 0x2_2908_0144);
+        assert_eq!(zen4(OutcomeBits::LOAD | OutcomeBits::L1_MISS | valid, 0), 0x4_2908_0442);
+        let missed = OutcomeBits::LOAD | OutcomeBits::L1_MISS | OutcomeBits::L2_MISS | valid;
         assert_eq!(zen4(missed, 2), 0x836_2980_8042);
         assert_eq!(zen4(missed, 2 | 1 << 5), 0x836_2908_8042);
         assert_eq!(zen4(missed, 3), 0x1a_2908_1042);
         assert_eq!(zen4(missed, 1), 0x6_2980_0842);
-        assert_eq!(zen4(Outcome::STORE | Outcome::L1_MISS | Outcome::L2_MISS | valid, 0), 0x1e_2908_0024);
+        assert_eq!(
+            zen4(OutcomeBits::STORE | OutcomeBits::L1_MISS | OutcomeBits::L2_MISS | valid, 0),
+            0x1e_2908_0024
+        );
         assert_eq!(zen4(0, 0), crate::data_src::NA);
     }
 

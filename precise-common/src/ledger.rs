@@ -227,7 +227,7 @@ impl Fact {
 
 /// The unit of a number of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum LedgerUnit {
     /// Samples.
     Samples,
     /// Events that samples stand for.
@@ -240,7 +240,7 @@ pub enum Unit {
     Nanoseconds,
 }
 
-impl Unit {
+impl LedgerUnit {
     /// Returns the name of the unit.
     pub const fn name(self) -> &'static str {
         match self {
@@ -261,7 +261,7 @@ pub struct CounterInfo {
     /// The label in tables for people.
     pub label: &'static str,
     /// The unit.
-    pub unit: Unit,
+    pub unit: LedgerUnit,
     /// The fate of the samples that it counts.
     pub fate: Fate,
     /// The meaning, for people; for a loss, the cause. It begins with a small letter and has no
@@ -291,7 +291,7 @@ macro_rules! catalogue {
                     $(Self::$counter => CounterInfo {
                         name: $name,
                         label: $label,
-                        unit: Unit::$unit,
+                        unit: LedgerUnit::$unit,
                         fate: $fate,
                         meaning: $meaning,
                     },)*
@@ -456,7 +456,7 @@ mod tests {
     fn every_fate_fits_its_unit() {
         for counter in Counter::ALL {
             let CounterInfo { unit, fate, meaning, .. } = counter.info();
-            assert!(fate == Fate::Measure || unit == Unit::Samples, "{counter:?}");
+            assert!(fate == Fate::Measure || unit == LedgerUnit::Samples, "{counter:?}");
             assert!(!(fate.ends() && fate.part_of().is_some()), "{counter:?}");
             assert!(!meaning.ends_with('.') && !meaning.is_empty(), "{counter:?}");
             if let Some(whole) = fate.part_of() {

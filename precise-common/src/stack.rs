@@ -41,7 +41,7 @@ const FIRST: u64 = 16;
 /// A chain in the table that the BPF program shares with user space. Id 0: the slot is free.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Slot {
+pub struct StackSlot {
     /// The id of the chain.
     pub id: u64,
     /// The number of entries.
@@ -50,7 +50,7 @@ pub struct Slot {
     pub entries: [u64; ENTRIES],
 }
 
-const _: () = assert!(size_of::<Slot>() == 1056);
+const _: () = assert!(size_of::<StackSlot>() == 1056);
 
 /// The start value of a chain's hash.
 pub const SEED: u64 = 0x7072_6563_6973_6521;

@@ -337,7 +337,7 @@ pub trait Memory {
 /// The state between two frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Frame {
+pub struct UnwindFrame {
     /// The instruction: of the innermost frame the next one to execute, of the others the one
     /// after the call.
     pub ip: u64,
@@ -429,7 +429,7 @@ pub fn find_rule(memory: &impl Memory, region: &Region, address: u64) -> Option<
 ///
 /// Returns why there is no caller.
 #[inline(always)]
-pub fn step(memory: &impl Memory, regions: u64, frame: &mut Frame) -> Result<(), End> {
+pub fn step(memory: &impl Memory, regions: u64, frame: &mut UnwindFrame) -> Result<(), End> {
     // A call may be the last instruction of its function, so that the return address belongs to
     // the next one.
     let pc = frame.ip.wrapping_sub(1 - (frame.exact & 1));
@@ -450,7 +450,7 @@ pub fn step(memory: &impl Memory, regions: u64, frame: &mut Frame) -> Result<(),
 
 /// Applies a rule to a frame at `pc`.
 #[inline(always)]
-fn follow(memory: &impl Memory, rule: Rule, pc: u64, frame: &mut Frame) -> Result<(), End> {
+fn follow(memory: &impl Memory, rule: Rule, pc: u64, frame: &mut UnwindFrame) -> Result<(), End> {
     let base = match rule.kind() {
         kind::SP | kind::SP_DEREF => frame.sp.wrapping_add(rule.offset()),
         kind::BP | kind::BP_DEREF => {
@@ -495,7 +495,7 @@ fn follow(memory: &impl Memory, rule: Rule, pc: u64, frame: &mut Frame) -> Resul
 
 /// Goes to the frame that a signal interrupted.
 #[inline(always)]
-fn interrupted(memory: &impl Memory, frame: &mut Frame) -> Result<(), End> {
+fn interrupted(memory: &impl Memory, frame: &mut UnwindFrame) -> Result<(), End> {
     let bp = memory.word(frame.sp.wrapping_add(signal::BP)).ok_or(End::Fault)?;
     // The stack pointer may be lower: the handler may run on a stack of its own.
     let [sp, ip] = memory.words(frame.sp.wrapping_add(signal::SP)).ok_or(End::Fault)?;
@@ -505,7 +505,7 @@ fn interrupted(memory: &impl Memory, frame: &mut Frame) -> Result<(), End> {
 /// Goes to the caller by the frame pointer: rbp points to the caller's rbp, below the return
 /// address.
 #[inline(always)]
-fn by_frame_pointer(memory: &impl Memory, frame: &mut Frame) -> Result<(), End> {
+fn by_frame_pointer(memory: &impl Memory, frame: &mut UnwindFrame) -> Result<(), End> {
     // The outermost frame of such code has rbp 0.
     if frame.bp == 0 {
         return Err(End::Root);
@@ -518,7 +518,7 @@ fn by_frame_pointer(memory: &impl Memory, frame: &mut Frame) -> Result<(), End> 
 }
 
 #[inline(always)]
-fn arrive(frame: &mut Frame, ip: u64, sp: u64, bp: u64, exact: u64) -> Result<(), End> {
+fn arrive(frame: &mut UnwindFrame, ip: u64, sp: u64, bp: u64, exact: u64) -> Result<(), End> {
     // A return address of 0 is how a thread's first function is entered by hand.
     if ip == 0 {
         return Err(End::Root);
@@ -594,8 +594,8 @@ mod tests {
         Made { rules, stack }
     }
 
-    fn frame(ip: u64, bp: u64) -> Frame {
-        Frame { ip: TEXT + ip, sp: STACK, bp, exact: 1, region: Region::default() }
+    fn frame(ip: u64, bp: u64) -> UnwindFrame {
+        UnwindFrame { ip: TEXT + ip, sp: STACK, bp, exact: 1, region: Region::default() }
     }
 
     fn after(ip: u64, bp: u64) -> Result<(u64, u64, u64), End> {

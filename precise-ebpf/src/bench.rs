@@ -9,16 +9,16 @@ use aya_ebpf::{
     maps::PerCpuHashMap,
     programs::PerfEventContext,
 };
-use precise_common::cell::Key;
+use precise_common::cell::CellKey;
 use precise_ebpf::{
     key, ledger,
-    read::{Direct, Sample},
+    read::{Direct, SampleContext},
 };
 
 /// The measures of a cell, as the value of a hash map.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Value {
+pub struct BenchMeasures {
     latency_sum: u64,
     period_sum: u64,
     count: u32,
@@ -26,7 +26,7 @@ pub struct Value {
 }
 
 #[map]
-static HASH: PerCpuHashMap<Key, Value> = PerCpuHashMap::with_max_entries(16384, 0);
+static HASH: PerCpuHashMap<CellKey, BenchMeasures> = PerCpuHashMap::with_max_entries(16384, 0);
 
 /// The baseline: the cost of running any program.
 #[perf_event]
@@ -39,7 +39,7 @@ pub fn empty(_ctx: PerfEventContext) -> u32 {
 #[perf_event]
 #[inline(always)]
 pub fn count(ctx: PerfEventContext) -> u32 {
-    let sample = Sample::<Direct>::open(ctx.as_ptr());
+    let sample = SampleContext::<Direct>::open(ctx.as_ptr());
     let Some(mut ledger) = ledger::row() else { return 0 };
     ledger.seen(&sample);
     ledger.count_at(precise_common::ledger::REJECTED_FIRST);
@@ -52,7 +52,7 @@ pub fn count(ctx: PerfEventContext) -> u32 {
 #[inline(always)]
 pub fn hash(ctx: PerfEventContext) -> u32 {
     let Some(mut ledger) = ledger::row() else { return 0 };
-    let sample = Sample::<Direct>::open(ctx.as_ptr());
+    let sample = SampleContext::<Direct>::open(ctx.as_ptr());
     ledger.seen(&sample);
     let Some(facts) = sample.facts() else { return 0 };
     let Some(key) = key::of(&sample, &facts) else { return 0 };
@@ -65,7 +65,7 @@ pub fn hash(ctx: PerfEventContext) -> u32 {
             (*value).count += 1;
         },
         None => {
-            let value = Value {
+            let value = BenchMeasures {
                 latency_sum: facts.latency as u64,
                 period_sum: facts.period,
                 count: 1,

@@ -1,7 +1,7 @@
 //! Step 2: the filter.
 //!
 //! The filter is a conjunction of clauses, each a disjunction of slots
-//! (`precise_common::config::Slot`). The slots are unrolled by hand, so that the verifier sees each
+//! (`precise_common::config::FilterSlot`). The slots are unrolled by hand, so that the verifier sees each
 //! with its own constants and removes every compare that the run does not use.
 
 use core::mem::offset_of;
@@ -11,46 +11,46 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_ancestor_cgroup_id, bpf_get_smp_processor_id},
 };
 use precise_common::{
-    config::{CONSTANT_WIDE, Config, MAX_SLOTS, Slot, Test, compare, operand},
+    config::{CONSTANT_WIDE, Config, FilterSlot, MAX_SLOTS, QuestionTest, compare, operand},
     ledger::Counter,
 };
 
 use crate::{
-    read::{Access, Sample, asks, constant, in_kernel},
+    read::{KernelRead, SampleContext, asks, constant, in_kernel},
     watched,
 };
 
 /// A constant of slot `I`, or the answer to a question about it.
 macro_rules! slot {
     ($index:ident, wide $field:ident) => {
-        constant!(slot_offset($index, offset_of!(Slot, $field)) | CONSTANT_WIDE)
+        constant!(slot_offset($index, offset_of!(FilterSlot, $field)) | CONSTANT_WIDE)
     };
     ($index:ident, negated) => {
-        asks!(at slot_offset($index, offset_of!(Slot, compare)) as usize, Test::Bit(compare::NOT.trailing_zeros()))
+        asks!(at slot_offset($index, offset_of!(FilterSlot, compare)) as usize, QuestionTest::Bit(compare::NOT.trailing_zeros()))
     };
     ($index:ident, $field:ident is $value:expr) => {
-        asks!(at slot_offset($index, offset_of!(Slot, $field)) as usize, Test::Is($value))
+        asks!(at slot_offset($index, offset_of!(FilterSlot, $field)) as usize, QuestionTest::Is($value))
     };
     ($index:ident, $field:ident) => {
-        constant!(slot_offset($index, offset_of!(Slot, $field)))
+        constant!(slot_offset($index, offset_of!(FilterSlot, $field)))
     };
 }
 
 const fn slot_offset(index: usize, field: usize) -> u64 {
-    (offset_of!(Config, slots) + index * size_of::<Slot>() + field) as u64
+    (offset_of!(Config, slots) + index * size_of::<FilterSlot>() + field) as u64
 }
 
 /// Runs the filter. The error is a word of the ledger: the counter of the first clause that the
 /// sample fails, or of samples that cannot be read.
 #[inline(always)]
-pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
+pub fn pass<A: KernelRead>(sample: &SampleContext<A>) -> Result<(), usize> {
     let mut clause_holds = false;
     macro_rules! unroll {
         ($($index:literal)+) => {
             const { assert!([$($index),+].len() == MAX_SLOTS) };
             $(
                 // The code after the last slot in use is unreachable, and the verifier removes it.
-                if asks!(at slot_offset($index, offset_of!(Slot, operand)) as usize, Test::Is(operand::NONE)) {
+                if asks!(at slot_offset($index, offset_of!(FilterSlot, operand)) as usize, QuestionTest::Is(operand::NONE)) {
                     return Ok(());
                 }
                 clause_holds = step::<A, $index>(sample, clause_holds)?;
@@ -64,7 +64,7 @@ pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
 
 /// Evaluates slot `I`. `before` is whether an earlier slot of its clause holds.
 #[inline(always)]
-fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<bool, usize> {
+fn step<A: KernelRead, const I: usize>(sample: &SampleContext<A>, before: bool) -> Result<bool, usize> {
     let now = before || holds::<A, I>(sample).ok_or(Counter::ReadFailed.id())?;
     if slot!(I, ends_clause is 1) {
         if now { Ok(false) } else { Err(slot!(I, clause) as usize) }
@@ -74,7 +74,7 @@ fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<b
 }
 
 #[inline(always)]
-fn holds<A: Access, const I: usize>(sample: &Sample<A>) -> Option<bool> {
+fn holds<A: KernelRead, const I: usize>(sample: &SampleContext<A>) -> Option<bool> {
     let holds = if slot!(I, operand is operand::CGROUP_SUBTREE) {
         let level = slot!(I, wide high) as i32;
         // SAFETY: a helper that takes a level and returns 0 for a level that the task's cgroup does
@@ -113,7 +113,7 @@ fn compares<const I: usize>(value: u64) -> bool {
 }
 
 #[inline(always)]
-fn value<A: Access, const I: usize>(sample: &Sample<A>) -> Option<u64> {
+fn value<A: KernelRead, const I: usize>(sample: &SampleContext<A>) -> Option<u64> {
     Some(if slot!(I, operand is operand::IP) {
         sample.ip()?
     } else if slot!(I, operand is operand::ADDRESS) {

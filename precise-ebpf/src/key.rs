@@ -1,18 +1,18 @@
 //! Step 3: the map key, made of the dimensions that the run groups by.
 
 use precise_common::{
-    cell::{Class, Key},
+    cell::{CellKey, Class},
     config::{field, key, source},
     latency,
 };
 
-use crate::read::{Access, Facts, Sample, asks, config, in_kernel};
+use crate::read::{Facts, KernelRead, SampleContext, asks, config, in_kernel};
 
 /// Returns the map key of a sample; `None` if the sample cannot be read. Dimensions that the run
 /// does not group by stay zero.
 #[inline(always)]
-pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts) -> Option<Key> {
-    let mut result = Key::default();
+pub fn of<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<CellKey> {
+    let mut result = CellKey::default();
     if asks!(key, has key::IP) {
         result.ip = facts.ip;
     }

@@ -10,7 +10,7 @@ use aya_ebpf::{
     maps::Array,
 };
 use precise_common::{
-    cell::Key,
+    cell::CellKey,
     config::{field, key, source},
     data_src::DataSource,
     ledger::{Counter, LEASE, OWN, TICK, TIMED_EACH, WORDS, own},
@@ -18,8 +18,8 @@ use precise_common::{
 };
 
 use crate::{
-    read::{Access, Facts, Sample, asks, config},
-    table::Outcome,
+    read::{Facts, KernelRead, SampleContext, asks, config},
+    table::TableOutcome,
 };
 
 /// The ledger, with one row per possible CPU. The loader sets the number of rows.
@@ -27,16 +27,16 @@ use crate::{
 static LEDGER: Array<[u64; WORDS]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// The counters of this CPU.
-pub struct Row(&'static mut [u64; WORDS]);
+pub struct CpuCounters(&'static mut [u64; WORDS]);
 
 /// Returns the row of this CPU; `None` if it has no row.
 #[inline(always)]
-pub fn row() -> Option<Row> {
+pub fn row() -> Option<CpuCounters> {
     // SAFETY: a helper without arguments.
     let cpu = unsafe { bpf_get_smp_processor_id() };
     // SAFETY: a valid pointer into the map, written only by this CPU; perf-event programs do not
     // nest on a CPU.
-    LEDGER.get_ptr_mut(cpu).map(|row| Row(unsafe { &mut *row }))
+    LEDGER.get_ptr_mut(cpu).map(|row| CpuCounters(unsafe { &mut *row }))
 }
 
 /// Returns the nanoseconds of `CLOCK_MONOTONIC`.
@@ -46,7 +46,7 @@ fn now() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
-impl Row {
+impl CpuCounters {
     /// Returns the lease, which user space writes: the deadline and the half of the table. See
     /// [`LEASE`].
     #[inline(always)]
@@ -59,7 +59,7 @@ impl Row {
     /// `None` if the sample cannot be read. Asked only about samples that passed the filter, so
     /// that rejecting costs nothing more.
     #[inline(always)]
-    pub fn is_own<A: Access>(&self, sample: &Sample<A>) -> Option<bool> {
+    pub fn is_own<A: KernelRead>(&self, sample: &SampleContext<A>) -> Option<bool> {
         if !asks!(source, has source::REJECT_OWN) {
             return Some(false);
         }
@@ -86,7 +86,7 @@ impl Row {
     /// Returns when the work for this sample began, in nanoseconds, for every 64th sample; 0 for
     /// the others, whose cost is not measured.
     #[inline(always)]
-    pub fn begun<A: Access>(&self, sample: &Sample<A>) -> u64 {
+    pub fn begun<A: KernelRead>(&self, sample: &SampleContext<A>) -> u64 {
         if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) != 0 {
             return 0;
         }
@@ -104,7 +104,7 @@ impl Row {
 
     /// Counts a sample that arrived.
     #[inline(always)]
-    pub fn seen<A: Access>(&mut self, sample: &Sample<A>) {
+    pub fn seen<A: KernelRead>(&mut self, sample: &SampleContext<A>) {
         self.0[Counter::Seen.id()] += 1;
         let period = sample.period();
         self.0[Counter::PeriodSeen.id()] += period;
@@ -132,11 +132,11 @@ impl Row {
 
     /// Counts a sample that passed the filter, by its outcome.
     #[inline(always)]
-    pub fn added(&mut self, outcome: Outcome, cell: &Key, facts: &Facts) {
+    pub fn added(&mut self, outcome: TableOutcome, cell: &CellKey, facts: &Facts) {
         match outcome {
-            Outcome::Added => {}
-            Outcome::Full => return self.count(Counter::TableFull),
-            Outcome::Missing => return self.count(Counter::TableMissing),
+            TableOutcome::Added => {}
+            TableOutcome::Full => return self.count(Counter::TableFull),
+            TableOutcome::Missing => return self.count(Counter::TableMissing),
         }
         self.count(Counter::Aggregated);
         self.0[Counter::PeriodAggregated.id()] += facts.period;

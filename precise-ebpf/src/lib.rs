@@ -24,16 +24,16 @@ use precise_common::{
     config::{key as by, mode, promote},
     ledger::Counter,
 };
-use read::{Access, Sample, asks};
+use read::{KernelRead, SampleContext, asks};
 
 /// Runs all steps for one sample.
 ///
 /// Returns 0 if the sample ends here and is not written to a ring buffer. Returns 1 if the kernel
 /// should write it to the event's ring buffer: a sample that passes the filter of a streaming run.
 #[inline(always)]
-pub fn run<A: Access>(ctx: &PerfEventContext) -> u32 {
+pub fn run<A: KernelRead>(ctx: &PerfEventContext) -> u32 {
     let ctx = ctx.as_ptr();
-    let sample = Sample::<A>::open(ctx);
+    let sample = SampleContext::<A>::open(ctx);
     // The filter comes first: most samples end there, and the steps after it need code and memory
     // that are cold by then.
     match filter::pass(&sample) {
@@ -54,8 +54,8 @@ pub fn run<A: Access>(ctx: &PerfEventContext) -> u32 {
 /// Runs the steps for a sample that passed the filter. Not inlined, so that a rejected sample does
 /// not touch its code and stack.
 #[inline(never)]
-fn aggregate<A: Access>(ctx: *mut c_void) {
-    let sample = Sample::<A>::open(ctx);
+fn aggregate<A: KernelRead>(ctx: *mut c_void) {
+    let sample = SampleContext::<A>::open(ctx);
     let Some(mut ledger) = ledger::row() else { return };
     ledger.seen(&sample);
     let begun = ledger.begun(&sample);
@@ -78,7 +78,12 @@ fn aggregate<A: Access>(ctx: *mut c_void) {
 
 /// Adds a sample to the table, in the half that the lease names.
 #[inline(always)]
-fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mut ledger::Row) {
+fn keep<A: KernelRead>(
+    sample: &SampleContext<A>,
+    ctx: *mut c_void,
+    lease: u64,
+    ledger: &mut ledger::CpuCounters,
+) {
     let parts = sample.facts().and_then(|facts| Some((key::of(sample, &facts)?, facts)));
     let Some((mut key, facts)) = parts else { return ledger.count(Counter::ReadFailed) };
     if asks!(key, has by::STACK) {
@@ -89,9 +94,9 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
         return ledger.added(outcome, &key, &facts);
     }
     let dropped = match lines::of(sample, &facts, ledger) {
-        Some(lines::Line::Promoted) => None,
-        Some(lines::Line::Other) => Some(Counter::NotPromoted.id()),
-        Some(lines::Line::Full) => Some(Counter::LinesFull.id()),
+        Some(lines::LineState::Promoted) => None,
+        Some(lines::LineState::Other) => Some(Counter::NotPromoted.id()),
+        Some(lines::LineState::Full) => Some(Counter::LinesFull.id()),
         None => return ledger.count(Counter::ReadFailed),
     };
     if dropped.is_some() {
@@ -100,7 +105,7 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
         key.address = 0;
     }
     let outcome = table::add(lease, &key, &facts);
-    if let (table::Outcome::Added, Some(id)) = (&outcome, dropped) {
+    if let (table::TableOutcome::Added, Some(id)) = (&outcome, dropped) {
         ledger.count_at(id);
     }
     ledger.added(outcome, &key, &facts);
@@ -108,7 +113,7 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
 
 /// Handles a sample that passed the filter of a streaming run.
 #[inline(always)]
-fn stream<A: Access>(sample: &Sample<A>) -> u32 {
+fn stream<A: KernelRead>(sample: &SampleContext<A>) -> u32 {
     // On a CPU without a row nothing is written either, because user space compares the records
     // that it reads with the row's count.
     let Some(mut ledger) = ledger::row() else { return 0 };

@@ -14,8 +14,8 @@ use aya_ebpf::{macros::map, maps::Array};
 use precise_common::{config::promote, data_src::DataSource, ledger::Counter};
 
 use crate::{
-    ledger::Row,
-    read::{Access, Facts, Sample, asks, config},
+    ledger::CpuCounters,
+    read::{Facts, KernelRead, SampleContext, asks, config},
 };
 
 /// The names of promoted lines, in open addressing; 0 is a free entry. The loader sets the number
@@ -27,7 +27,7 @@ static LINES: Array<u64> = Array::with_max_entries(1, 0);
 const LINE_SHIFT: u32 = 6;
 
 /// The state of the line of a sample.
-pub enum Line {
+pub enum LineState {
     /// The line is promoted: it is kept in detail.
     Promoted,
     /// No HITM load has promoted the line.
@@ -40,9 +40,13 @@ pub enum Line {
 /// if a field cannot be read. A sample without an address counts as promoted, because there is no
 /// address to drop.
 #[inline(always)]
-pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts, ledger: &mut Row) -> Option<Line> {
+pub fn of<A: KernelRead>(
+    sample: &SampleContext<A>,
+    facts: &Facts,
+    ledger: &mut CpuCounters,
+) -> Option<LineState> {
     if facts.address == 0 {
-        return Some(Line::Promoted);
+        return Some(LineState::Promoted);
     }
     let name = name(sample, facts)?;
     let promotes = DataSource::is_hitm_load(facts.data_src);
@@ -62,13 +66,13 @@ pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts, ledger: &mut Row) -> Opt
             }
         }
         if found == name {
-            return Some(Line::Promoted);
+            return Some(LineState::Promoted);
         }
         if found == 0 {
-            return Some(Line::Other);
+            return Some(LineState::Other);
         }
     }
-    Some(if promotes { Line::Full } else { Line::Other })
+    Some(if promotes { LineState::Full } else { LineState::Other })
 }
 
 /// Returns the name of a line in the set, which is never 0.
@@ -78,7 +82,7 @@ pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts, ledger: &mut Row) -> Opt
 /// the kernel. Two lines with the same name, which need an address space of five levels, would be
 /// promoted together.
 #[inline(always)]
-fn name<A: Access>(sample: &Sample<A>, facts: &Facts) -> Option<u64> {
+fn name<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<u64> {
     if asks!(promote, has promote::BY_PHYSICAL) {
         let physical = sample.phys_address()?;
         if physical != 0 {

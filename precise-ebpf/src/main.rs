@@ -9,7 +9,7 @@ use core::ffi::c_void;
 
 use aya_ebpf::programs::PerfEventContext;
 use precise_ebpf::{
-    read::{Direct, Probe},
+    read::{Direct, ProbeReads},
     run,
 };
 
@@ -24,5 +24,5 @@ pub fn sample(ctx: *mut c_void) -> u32 {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "perf_event")]
 pub fn sample_probe(ctx: *mut c_void) -> u32 {
-    run::<Probe>(&PerfEventContext::new(ctx.cast()))
+    run::<ProbeReads>(&PerfEventContext::new(ctx.cast()))
 }

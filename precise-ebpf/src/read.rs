@@ -14,11 +14,11 @@ use aya_ebpf::{
 use precise_common::{
     config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, source},
     data_src::DataSource,
-    ibs::Outcome,
+    ibs::OutcomeBits,
     sample_bits,
 };
 
-use self::ibs::Tagged;
+use self::ibs::TaggedFacts;
 
 /// Returns the constant at a byte offset of the filter block: of four bytes, or of eight if
 /// `CONSTANT_WIDE` is added to the offset.
@@ -73,19 +73,19 @@ macro_rules! asks {
             @jump "if {answer} == 0 goto {target}",
             false,
             core::mem::offset_of!(precise_common::config::Config, $($path).+),
-            precise_common::config::Test::Bit(($bit as u32).trailing_zeros())
+            precise_common::config::QuestionTest::Bit(($bit as u32).trailing_zeros())
         )
     };
     ($($path:ident).+, has $bit:expr) => {
         crate::read::asks!(
             at core::mem::offset_of!(precise_common::config::Config, $($path).+),
-            precise_common::config::Test::Bit(($bit as u32).trailing_zeros())
+            precise_common::config::QuestionTest::Bit(($bit as u32).trailing_zeros())
         )
     };
     ($($path:ident).+, is $value:expr) => {
         crate::read::asks!(
             at core::mem::offset_of!(precise_common::config::Config, $($path).+),
-            precise_common::config::Test::Is($value)
+            precise_common::config::QuestionTest::Is($value)
         )
     };
     (@jump $jump:literal, $when_taken:literal, $offset:expr, $test:expr) => {
@@ -115,7 +115,7 @@ macro_rules! absent {
 }
 
 /// A way to read kernel memory.
-pub trait Access {
+pub trait KernelRead {
     /// Returns the `bpf_perf_event_data_kern` of the program's context.
     fn context(ctx: *mut c_void) -> *const u8;
     /// Reads eight bytes at `base + offset`; `None` if they cannot be read.
@@ -127,7 +127,7 @@ pub trait Access {
 /// Direct loads from a BTF pointer: the verifier knows its type, and a fault reads as zero.
 pub struct Direct;
 
-impl Access for Direct {
+impl KernelRead for Direct {
     #[inline(always)]
     fn context(ctx: *mut c_void) -> *const u8 {
         // SAFETY: this number is never called: the loader replaces the instruction with a call of
@@ -153,9 +153,9 @@ impl Access for Direct {
 }
 
 /// Reads with `bpf_probe_read_kernel`, for kernels before 6.2, which do not have the kfunc.
-pub struct Probe;
+pub struct ProbeReads;
 
-impl Access for Probe {
+impl KernelRead for ProbeReads {
     #[inline(always)]
     fn context(ctx: *mut c_void) -> *const u8 {
         ctx.cast_const().cast()
@@ -189,7 +189,7 @@ macro_rules! gated {
 }
 
 /// A sample, whose facts are read on demand.
-pub struct Sample<A> {
+pub struct SampleContext<A> {
     ctx: *mut bpf_perf_event_data,
     kernel_ctx: *const u8,
     pub(crate) data: *const u8,
@@ -211,12 +211,12 @@ pub struct Facts {
     /// Whether the hardware marked the IP as exact.
     pub exact: bool,
     /// Outcome of the op or fetch; `None` if the raw record is missing.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<OutcomeBits>,
     /// Width of the access in bytes, as its power of two plus 1; 0 if not known.
     pub width: u32,
 }
 
-impl<A: Access> Sample<A> {
+impl<A: KernelRead> SampleContext<A> {
     /// Opens the sample of this context.
     #[inline(always)]
     pub fn open(ctx: *mut c_void) -> Self {
@@ -233,7 +233,7 @@ impl<A: Access> Sample<A> {
         // Several facts may come from the registers of IBS, so the registers are read once. Not an
         // `Option`: the compiler keeps its content on the stack where there is none, and the
         // verifier refuses to store a register that was never set.
-        let mut record = Tagged { outcome: Outcome(0), latency: 0, target: 0 };
+        let mut record = TaggedFacts { outcome: OutcomeBits(0), latency: 0, target: 0 };
         let is_tagged = (asks!(key, has key::OUTCOME)
             || asks!(key, has key::WIDTH)
             || asks!(source, has source::OF_BRANCH)
@@ -320,8 +320,8 @@ impl<A: Access> Sample<A> {
 
     /// Returns the facts from the raw record of an IBS event; `None` if there is no record.
     #[inline(always)]
-    pub fn tagged(&self) -> Option<Tagged> {
-        let mut tagged = Tagged { outcome: Outcome(0), latency: 0, target: 0 };
+    pub fn tagged(&self) -> Option<TaggedFacts> {
+        let mut tagged = TaggedFacts { outcome: OutcomeBits(0), latency: 0, target: 0 };
         if ibs::read::<A>(self.ctx, &mut tagged) { Some(tagged) } else { None }
     }
 

@@ -16,27 +16,27 @@ use aya_ebpf::{
 use precise_common::{
     config::source,
     ledger::lease as part,
-    stack::{CONTEXT_USER, ENTRIES, SEED, Slot, id, mix, none},
+    stack::{CONTEXT_USER, ENTRIES, SEED, StackSlot, id, mix, none},
 };
 
 use crate::{
     chain,
-    read::{Access, Sample, asks, config},
+    read::{KernelRead, SampleContext, asks, config},
     unwind,
 };
 
 /// The table of chains: two halves of one partition per sampled CPU. The loader sets the number of
 /// chains; 1 if the run takes none.
 #[map]
-static STACKS: Array<Slot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+static STACKS: Array<StackSlot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// Returns the id of the sample's call chain, after adding it to the half of the table that the
 /// lease names. If there is no chain, returns the reason ([`none`]).
 ///
 /// Not inlined, so that runs without chains have the registers of `aggregate` for themselves.
 #[inline(never)]
-pub fn of<A: Access>(ctx: *mut c_void, lease: u64) -> u64 {
-    let sample = Sample::<A>::open(ctx);
+pub fn of<A: KernelRead>(ctx: *mut c_void, lease: u64) -> u64 {
+    let sample = SampleContext::<A>::open(ctx);
     let Some(kernels) = sample.callchain() else { return none::UNREADABLE };
     if kernels == 0 {
         return none::NOT_GIVEN;

@@ -6,7 +6,7 @@
 
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, macros::map, maps::Array};
 use precise_common::{
-    cell::{Cell, Key},
+    cell::{Cell, CellKey},
     ledger::lease as part,
 };
 
@@ -18,7 +18,7 @@ use crate::read::{Facts, config};
 static TABLE: Array<Cell> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// The result of adding a sample to the table.
-pub enum Outcome {
+pub enum TableOutcome {
     /// The sample is in a cell.
     Added,
     /// There is no free cell within the allowed probes.
@@ -29,10 +29,10 @@ pub enum Outcome {
 
 /// Adds a sample to the cell of its key, in the half and the partition that the lease names.
 #[inline(always)]
-pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
+pub fn add(lease: u64, key: &CellKey, facts: &Facts) -> TableOutcome {
     let (partition, partitions) = (part::partition(lease), config!(partitions) as u32);
     if partition >= partitions {
-        return Outcome::Missing;
+        return TableOutcome::Missing;
     }
     let mask = config!(slot_mask) as u32;
     let base = (part::half(lease) * partitions + partition) * (mask + 1);
@@ -41,7 +41,7 @@ pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
     // into cold code.
     for probe in 0..config!(probes) as u32 {
         let index = base + (hash.wrapping_add(probe) & mask);
-        let Some(cell) = TABLE.get_ptr_mut(index) else { return Outcome::Missing };
+        let Some(cell) = TABLE.get_ptr_mut(index) else { return TableOutcome::Missing };
         // SAFETY: a valid pointer into the map; nobody else touches this partition's current half.
         let cell = unsafe { &mut *cell };
         if cell.count == 0 {
@@ -55,7 +55,7 @@ pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
         }
         cell.period_sum += facts.period;
         cell.count += 1;
-        return Outcome::Added;
+        return TableOutcome::Added;
     }
-    Outcome::Full
+    TableOutcome::Full
 }

@@ -18,7 +18,7 @@ use aya_ebpf::{
 use precise_common::{
     config::source,
     stack::CONTEXT_USER,
-    unwind::{self, End, Frame, Memory, Process, Region, Rule, region},
+    unwind::{self, End, Memory, Process, Region, Rule, UnwindFrame, region},
 };
 
 use crate::{
@@ -97,7 +97,7 @@ impl Memory for Maps {
 /// What the steps of one chain share.
 #[repr(C)]
 struct Walk {
-    frame: Frame,
+    frame: UnwindFrame,
     /// The regions of the process: see [`Process::regions`].
     regions: u64,
     /// Why the chain ended: an [`End`]; 0 as long as it has not.
@@ -151,7 +151,7 @@ pub fn add(cpu: u32, pid: u32) {
     let code_segment = register(regs::CS);
     let mut end = End::KernelOnly as u32;
     if code_segment & 3 == 3 && chain::put(cpu, CONTEXT_USER, 2) {
-        let frame = Frame {
+        let frame = UnwindFrame {
             ip: register(regs::IP),
             sp: register(regs::SP),
             bp: register(regs::BP),
@@ -177,18 +177,18 @@ fn leaf(cpu: u32, ip: u64, why: End) -> u32 {
 
 /// Adds the frames of a process that is not known yet, as far as frame pointers lead.
 #[inline(always)]
-fn of_stranger(cpu: u32, frame: Frame) -> u32 {
+fn of_stranger(cpu: u32, frame: UnwindFrame) -> u32 {
     if !asks!(source, has source::FRAME_POINTERS) {
         return leaf(cpu, frame.ip, End::NotYet);
     }
     let everything = Region { end: 1 << 63, kind: region::FRAME_POINTERS, ..Region::default() };
-    walk(cpu, Frame { region: everything, ..frame }, 0);
+    walk(cpu, UnwindFrame { region: everything, ..frame }, 0);
     End::NotYet as u32
 }
 
 /// Adds the frames of a process by its tables. Returns why there is no further one.
 #[inline(always)]
-fn of_process(cpu: u32, mut frame: Frame, (index, process): (u32, Process)) -> u32 {
+fn of_process(cpu: u32, mut frame: UnwindFrame, (index, process): (u32, Process)) -> u32 {
     // Code that runs is mapped. If the mapping is not known, the process has just executed another
     // program, or mapped a library.
     let Some(region) = unwind::find_region(&Maps, process.regions, frame.ip) else {
@@ -201,7 +201,7 @@ fn of_process(cpu: u32, mut frame: Frame, (index, process): (u32, Process)) -> u
 
 /// Adds the frames from this one outwards. Returns why there is no further one.
 #[inline(always)]
-fn walk(cpu: u32, frame: Frame, regions: u64) -> u32 {
+fn walk(cpu: u32, frame: UnwindFrame, regions: u64) -> u32 {
     let Some(walk) = chain::state::<Walk>(cpu) else { return End::TooDeep as u32 };
     let depth = config!(wide stack_depth) as u32;
     // SAFETY: in the memory of a map; only this CPU uses it. The callback has the signature that

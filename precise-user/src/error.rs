@@ -11,7 +11,7 @@ precise_model::catalogue! {
     /// The codes are part of the interface: they are never renumbered or reused. Codes specific to
     /// precise start at 65, because `record -- command` otherwise ends with the command's own code.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Class: (u8, &'static str) {
+    pub enum ExitClass: (u8, &'static str) {
         /// Any other failure: a file, a full disk, a bug.
         Failed => (1, "the command failed: a file, a disk, or a bug"),
         /// The command line is invalid. clap uses the same code.
@@ -35,7 +35,7 @@ precise_model::catalogue! {
     }
 }
 
-impl Class {
+impl ExitClass {
     /// Returns the exit code.
     pub const fn code(self) -> u8 {
         self.entry().0
@@ -47,7 +47,7 @@ impl Class {
     }
 }
 
-impl From<ErrorClass> for Class {
+impl From<ErrorClass> for ExitClass {
     fn from(class: ErrorClass) -> Self {
         match class {
             ErrorClass::Invalid => Self::Usage,
@@ -65,7 +65,7 @@ impl From<ErrorClass> for Class {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Class of the failure.
-    pub class: Class,
+    pub class: ExitClass,
     /// What failed, and why.
     pub what: String,
     /// What to do; empty if there is no advice.
@@ -76,7 +76,7 @@ pub struct Failure {
 
 impl Failure {
     /// Creates a failure without advice.
-    pub fn new(class: Class, what: impl Into<String>) -> Self {
+    pub fn new(class: ExitClass, what: impl Into<String>) -> Self {
         Self { class, what: what.into(), advice: String::new(), remedy: None }
     }
 
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn exit_codes_are_unique() {
-        for (i, class) in Class::ALL.iter().enumerate() {
-            assert!(Class::ALL[i + 1..].iter().all(|other| other.code() != class.code()));
+        for (i, class) in ExitClass::ALL.iter().enumerate() {
+            assert!(ExitClass::ALL[i + 1..].iter().all(|other| other.code() != class.code()));
         }
     }
 }

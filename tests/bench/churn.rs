@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use precise::capture::{CaptureFile as _, Limits};
+use precise::capture::{CaptureFile as _, ReadLimits};
 use precise::model::Capture;
 use precise_tests::{cgroup::Cgroup, kill_on_drop::KillOnDrop, program, resident, say};
 
@@ -349,7 +349,7 @@ fn measure(precise: &Path, folder: &Path, duration: Duration) -> Result<(Vec<Run
 /// Checks that the ledger of the capture closes, and prints its notes.
 fn check(folder: &Path) -> Result<()> {
     let file = folder.join("churn.parquet");
-    let capture = Capture::read_limited(&file, &Limits::default())?;
+    let capture = Capture::read_limited(&file, &ReadLimits::default())?;
     let ledger = &capture.meta.events[0].ledger;
     ensure!(ledger.unaccounted() == 0, "{ledger:?}");
     let samples: u64 = capture.rows.iter().map(|row| row.measures.count).sum();

@@ -16,11 +16,11 @@ use std::{
 
 use anyhow::Context as _;
 use precise::kernel::{
-    event::{Encoding, Rate, Request, Scope, Wanted},
+    event::{Encoding, OpenRequest, Rate, Scope, WantedFields},
     program::{ProgramOptions, ReadPath},
     sampler::Sampler,
 };
-use precise_common::config::{Config, Slot, compare, field, key, operand, source};
+use precise_common::config::{Config, FilterSlot, compare, field, key, operand, source};
 use precise_tests::quantile::median;
 
 /// The environment variable with the path of the object of baseline programs; `cargo xtask bench
@@ -66,11 +66,11 @@ fn run() -> anyhow::Result<()> {
             cpus.len(),
             ROUND.as_secs_f64()
         );
-        let request = Request {
+        let request = OpenRequest {
             encoding: load.encoding,
             rate: load.rate,
             precise: 0,
-            wanted: Wanted { address: true, cgroup: true, ..Wanted::default() },
+            wanted: WantedFields { address: true, cgroup: true, ..WantedFields::default() },
         };
         let scopes: Vec<Scope> = cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect();
         let stop = AtomicBool::new(false);
@@ -86,7 +86,7 @@ fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(request: &Request, scopes: &[Scope]) -> anyhow::Result<()> {
+fn measure(request: &OpenRequest, scopes: &[Scope]) -> anyhow::Result<()> {
     let path = std::env::var_os(OBJECT_VARIABLE)
         .with_context(|| format!("{OBJECT_VARIABLE} is not set; `cargo xtask bench kernel` sets it"))?;
     let object: &'static [u8] = Vec::leak(std::fs::read(&path).context("the programs to compare with")?);
@@ -95,7 +95,7 @@ fn measure(request: &Request, scopes: &[Scope]) -> anyhow::Result<()> {
     for _ in 0..ROUNDS {
         for (candidate, times) in candidates.iter().zip(&mut nanoseconds) {
             let callchain = has_chains(&candidate.options.config);
-            let request = Request { wanted: Wanted { callchain, ..request.wanted }, ..*request };
+            let request = OpenRequest { wanted: WantedFields { callchain, ..request.wanted }, ..*request };
             let mut sampler = Sampler::open(&request, None, scopes, &candidate.options)?;
             sampler.enable()?;
             thread::sleep(ROUND);
@@ -129,8 +129,14 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 9] {
     };
     let mut reject = aggregate;
     // There is no instruction at address 1, so every sample fails.
-    reject.slots[0] =
-        Slot { operand: operand::IP, compare: compare::RANGE, low: 1, high: 1, clause: 0, ends_clause: 1 };
+    reject.slots[0] = FilterSlot {
+        operand: operand::IP,
+        compare: compare::RANGE,
+        low: 1,
+        high: 1,
+        clause: 0,
+        ends_clause: 1,
+    };
     // Process 1 has no sample. The load runs in this process, so that every sample is its own.
     let apart = Config { source: source::REJECT_OWN, own: 1, ..aggregate };
     let left_out = Config { own: std::process::id(), ..apart };

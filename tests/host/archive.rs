@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise::model::testing::Builder;
+use precise::model::testing::CaptureBuilder;
 use precise_tests::{
     kill_on_drop::KillOnDrop,
     program::python,
@@ -72,7 +72,7 @@ fn precise_at(endpoint: &str, arguments: &[&str]) -> Result<Ended> {
 
 /// Writes a capture with loads of one function, `cycles` each.
 fn capture(folder: &Path, name: &str, second: u64, cycles: u32, precise: bool) -> Result<PathBuf> {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.meta().start_unix_ns = 1_700_000_000_000_000_000 + second * 1_000_000_000;
     builder.meta().events[0].verdict.precise = precise;
     for step in 0..100 {

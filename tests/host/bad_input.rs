@@ -12,16 +12,16 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use precise::error::Class;
+use precise::error::ExitClass;
 use precise_tests::{
     program::{FUNCTION, faults},
     run::{EVERYWHERE, Ended, FAULTS, Live, binary, command, precise, record_faults, undisturbed},
 };
 
 /// Checks the exit class of a failure, and that it is reported in a sentence.
-fn refused(ended: Ended, class: Class) -> Result<String> {
+fn refused(ended: Ended, class: ExitClass) -> Result<String> {
     let ended = ended.expect(class.code().into())?;
-    ensure!(ended.stderr.starts_with("precise: ") || class == Class::Usage, "no sentence: {ended:?}");
+    ensure!(ended.stderr.starts_with("precise: ") || class == ExitClass::Usage, "no sentence: {ended:?}");
     ensure!(ended.stderr.trim().len() > 20, "too few words: {ended:?}");
     ensure!(ended.stdout.is_empty(), "a result, after all: {ended:?}");
     Ok(ended.stderr)
@@ -81,7 +81,7 @@ fn garbage_in_filters() -> Result<()> {
             "--",
             "true",
         ])?;
-        let said = refused(said, Class::Usage).map_err(|error| error.context(shown.clone()))?;
+        let said = refused(said, ExitClass::Usage).map_err(|error| error.context(shown.clone()))?;
         ensure!(!said.contains('\u{1b}'), "{shown}: control characters come through: {said:?}");
         ensure!(said.len() < 20_000, "{shown}: {} bytes of message", said.len());
     }
@@ -119,12 +119,12 @@ fn flags_that_make_no_sense() -> Result<()> {
         &["nonsense"],
         &[],
     ] {
-        refused(precise(arguments)?, Class::Usage)
+        refused(precise(arguments)?, ExitClass::Usage)
             .map_err(|error| error.context(format!("{arguments:?}")))?;
     }
-    let said = refused(precise(["record", "-e", "cpu-clock", "-F", "100000000"])?, Class::Usage)?;
+    let said = refused(precise(["record", "-e", "cpu-clock", "-F", "100000000"])?, ExitClass::Usage)?;
     ensure!(said.contains("samples per second exceed the current limit"), "{said}");
-    let said = refused(precise(["record", "-e", "page-fautls"])?, Class::Usage)?;
+    let said = refused(precise(["record", "-e", "page-fautls"])?, ExitClass::Usage)?;
     ensure!(said.contains("page-faults"), "no suggestion: {said}");
     Ok(())
 }
@@ -133,15 +133,17 @@ fn flags_that_make_no_sense() -> Result<()> {
 fn processes_and_commands_that_are_not_there() -> Result<()> {
     // Larger than any id that the kernel assigns (PID_MAX_LIMIT is 4 Mi).
     for target in ["-p", "-t"] {
-        let said = refused(precise(["record", "-e", "page-faults", target, "9999999"])?, Class::Failed)?;
+        let said = refused(precise(["record", "-e", "page-faults", target, "9999999"])?, ExitClass::Failed)?;
         ensure!(said.contains("does not exist") || said.contains("have ended"), "{said}");
     }
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("nothing.parquet");
     let output = file.display().to_string();
     for program in ["/no/such/program", "no-such-program", "/etc/passwd", "/"] {
-        let said =
-            refused(precise(["record", "-e", "page-faults", "-o", &output, "--", program])?, Class::Failed)?;
+        let said = refused(
+            precise(["record", "-e", "page-faults", "-o", &output, "--", program])?,
+            ExitClass::Failed,
+        )?;
         ensure!(said.contains(program) && said.contains("cannot run"), "{said}");
     }
     ensure!(fs::read_dir(folder.path())?.next().is_none(), "something was written");
@@ -156,7 +158,7 @@ fn files_that_are_no_captures() -> Result<()> {
     let name = file.display().to_string();
     let check = |what: &str| -> Result<()> {
         for command in ["report", "heatmap"] {
-            let said = refused(precise([command, "-i", &name])?, Class::BadFile)
+            let said = refused(precise([command, "-i", &name])?, ExitClass::BadFile)
                 .map_err(|error| error.context(format!("{command} {what}")))?;
             ensure!(said.contains("bad.parquet"), "{what}: which file? {said}");
         }
@@ -224,7 +226,7 @@ fn a_full_disk() -> Result<()> {
     fs::write(folder.join("filler"), vec![1; 248 * 1024])?;
     let output = file.display().to_string();
     let arguments = [FAULTS, &["-o", &output, "--", &program, "1009"]].concat();
-    let said = precise(&arguments)?.expect(Class::Failed.code().into())?.stderr;
+    let said = precise(&arguments)?.expect(ExitClass::Failed.code().into())?.stderr;
     ensure!(said.contains("old.parquet") && said.contains("No space left"), "{said}");
     ensure!(fs::read(&file)? == b"what was here before", "the old file was damaged");
     let mut left: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.file_name()).collect();
@@ -240,7 +242,7 @@ fn a_full_disk() -> Result<()> {
 #[test]
 fn a_folder_that_is_not_there() -> Result<()> {
     let ended = precise(["record", "-e", "page-faults", "-o", "/no/such/folder/x.parquet", "--", "true"])?;
-    let said = ended.expect(Class::Failed.code().into())?.stderr;
+    let said = ended.expect(ExitClass::Failed.code().into())?.stderr;
     ensure!(said.contains("/no/such/folder"), "{said}");
     Ok(())
 }
@@ -261,7 +263,7 @@ fn an_ordinary_user() -> Result<()> {
             .stdin(Stdio::null())
             .output()?
             .into();
-        let said = refused(ended, Class::Permission)?;
+        let said = refused(ended, ExitClass::Permission)?;
         ensure!(said.contains("CAP_PERFMON") || said.contains("root"), "no way out: {said}");
     }
     Ok(())
@@ -276,7 +278,7 @@ fn a_kernel_without_btf() -> Result<()> {
         .current_dir("/")
         .output()?
         .into();
-    let said = refused(ended, Class::Unsupported)?;
+    let said = refused(ended, ExitClass::Unsupported)?;
     ensure!(said.contains("BTF") && said.contains("CONFIG_DEBUG_INFO_BTF"), "{said}");
     Ok(())
 }
@@ -347,7 +349,7 @@ fn not_one_sample() -> Result<()> {
     let file = folder.path().join("c.parquet").display().to_string();
     // A period that no program reaches.
     let ended = precise(["record", "-e", "page-faults", "-c", "1000000000000", "-o", &file, "--", "true"])?;
-    let said = ended.expect(Class::NoSamples.code().into())?.stderr;
+    let said = ended.expect(ExitClass::NoSamples.code().into())?.stderr;
     ensure!(said.contains("no samples arrived"), "{said}");
     precise::model::Capture::read(Path::new(&file))?;
     Ok(())

@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use precise::{
     kernel::{
-        event::{Encoding, Rate, Request, Scope, Wanted},
+        event::{Encoding, OpenRequest, Rate, Scope, WantedFields},
         program::ProgramOptions,
         sampler::Sampler,
     },
@@ -17,12 +17,12 @@ const DRAINS: usize = 50;
 fn main() -> Result<()> {
     let cpus = MachineInfo::read(&Root::default()).online;
     let scopes: Vec<Scope> = cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect();
-    let request = Request {
+    let request = OpenRequest {
         // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS
         encoding: Encoding { pmu: 1, config: 2, ..Encoding::default() },
         rate: Rate::Period(1),
         precise: 0,
-        wanted: Wanted { address: true, ..Wanted::default() },
+        wanted: WantedFields { address: true, ..WantedFields::default() },
     };
     let options = ProgramOptions {
         config: Config { key: key::IP | key::ADDRESS | key::PID, fields: field::ADDRESS, ..Config::EMPTY },

@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use precise::{
     kernel::{
-        event::{Encoding, Rate, Request, Scope, Wanted},
+        event::{Encoding, OpenRequest, Rate, Scope, WantedFields},
         program::ProgramOptions,
         sampler::Sampler,
     },
@@ -41,11 +41,11 @@ const PAGE_FAULTS: Encoding = Encoding {
 fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
     let cpus = MachineInfo::read(&Root::default()).online;
     let scopes: Vec<Scope> = cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect();
-    let request = Request {
+    let request = OpenRequest {
         encoding: PAGE_FAULTS,
         rate: Rate::Period(1),
         precise: 0,
-        wanted: Wanted { address: true, monotonic: true, ..Wanted::default() },
+        wanted: WantedFields { address: true, monotonic: true, ..WantedFields::default() },
     };
     let options = ProgramOptions {
         // A few cells that every sample updates, and the bounded table behind them.

@@ -4,14 +4,14 @@ use precise::capture::CaptureFile as _;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use precise::model::testing::Builder;
+use precise::model::testing::CaptureBuilder;
 use precise_tests::run::precise;
 
 const RAM: u64 = 0x1a_6820_1042;
 
 /// Writes a capture of 100 samples: 40 of `lookup`, which waits, called by `serve`; 60 of `hash`.
 fn capture(folder: &std::path::Path) -> Result<String> {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.meta().events[0].name = "loads".into();
     for (function, callers, cgroup, samples, latency) in [
         ("lookup", &["serve", "main"][..], "/web", 30, 300),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use precise::kernel::event::{Encoding, Rate, Request, Scope, Wanted};
+use precise::kernel::event::{Encoding, OpenRequest, Rate, Scope, WantedFields};
 use precise::kernel::program::{ProgramOptions, ReadPath};
 use precise::kernel::sampler::Sampler;
 use precise::machine::{MachineInfo, Root};
@@ -443,7 +443,7 @@ impl Own {
     fn open(event: &str, rate: Rate, read_path: ReadPath) -> Result<Self> {
         let config = software(event).context("no software event")?.config;
         let encoding = Encoding { pmu: TYPE_SOFTWARE, config, ..Encoding::default() };
-        let request = Request { encoding, rate, precise: 0, wanted: Wanted::default() };
+        let request = OpenRequest { encoding, rate, precise: 0, wanted: WantedFields::default() };
         let timer = if event.ends_with("clock") { source::PERIOD_FROM_EVENT } else { 0 };
         let options = ProgramOptions {
             config: Config { source: timer, ..Config::EMPTY },

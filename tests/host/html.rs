@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use precise::model::testing::Builder;
+use precise::model::testing::CaptureBuilder;
 use precise::model::{Capture, Dimension};
 use precise_tests::run::precise;
 use serde_json::Value;
@@ -20,7 +20,7 @@ const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=
 /// Writes a capture of loads of a few functions, cgroups and levels over time, one of each with
 /// this name.
 fn capture(path: &Path, name: &str) -> Result<()> {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let meta = builder.meta();
     meta.events[0].name = "loads".into();
     meta.dimensions.retain(|dimension| *dimension != Dimension::Outcome);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise::error::Class;
+use precise::error::ExitClass;
 use precise::model::{Capture, CodeLocation, Name, Reason};
 use precise_tests::{
     program::{self, FUNCTION, LINE, faults},
@@ -155,7 +155,7 @@ fn what_is_missing_is_named() -> Result<()> {
         };
         for whom in [&["-a", "--duration", "1s"][..], &["--", "true"]] {
             let arguments = [&["record", "-e", "page-faults", "-o", "/dev/null"], whom].concat();
-            let said = user.precise(&arguments)?.expect(Class::Permission.code().into())?.stderr;
+            let said = user.precise(&arguments)?.expect(ExitClass::Permission.code().into())?.stderr;
             ensure!(said.contains(missing), "with '{has}': {said}");
             ensure!(said.contains("setcap cap_perfmon,cap_bpf=ep"), "no way out: {said}");
         }
@@ -334,14 +334,14 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
 
     // A run does not reveal either whether such a file exists.
     let stop = ["record", "--stop-file", secret.to_str().context("a path")?];
-    let ended = user.precise(&stop)?.expect(Class::Stopped.code().into())?;
+    let ended = user.precise(&stop)?.expect(ExitClass::Stopped.code().into())?;
     ensure!(ended.stderr.contains("cannot be checked"), "{ended:#?}");
     // It does not execute a file that the user cannot find either.
     let hidden = secret.with_file_name("hidden");
     fs::copy("/bin/true", &hidden)?;
     let command =
         ["record", "-e", "page-faults", "-o", "/dev/null", "--", hidden.to_str().context("a path")?];
-    let ended = user.precise(&command)?.expect(Class::Failed.code().into())?;
+    let ended = user.precise(&command)?.expect(ExitClass::Failed.code().into())?;
     let why = format!("cannot run {}: Permission denied", hidden.display());
     ensure!(ended.stderr.contains(&why), "{ended:#?}");
     Ok(())
@@ -408,7 +408,7 @@ fn the_environment_chooses_no_program() -> Result<()> {
     // ignores the variable.
     let ended = run(command(arguments)?)?;
     if cfg!(debug_assertions) {
-        let ended = ended.expect(Class::Failed.code().into())?;
+        let ended = ended.expect(ExitClass::Failed.code().into())?;
         ensure!(ended.stderr.contains("PRECISE_BPF_OBJECT names /no/such/object"), "{ended:#?}");
     } else {
         ended.expect(0)?;
@@ -428,7 +428,7 @@ fn it_does_not_run_as_somebody_else() -> Result<()> {
     for (mode, what) in [(0o4755, "set-user-ID"), (0o2755, "set-group-ID")] {
         chown(&user.binary, Some(0), Some(0))?;
         fs::set_permissions(&user.binary, fs::Permissions::from_mode(mode))?;
-        let said = user.precise(&["list"])?.expect(Class::Permission.code().into())?.stderr;
+        let said = user.precise(&["list"])?.expect(ExitClass::Permission.code().into())?.stderr;
         ensure!(said.contains(what) && said.contains("chmod u-s,g-s"), "{said}");
     }
     Ok(())

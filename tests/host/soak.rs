@@ -12,13 +12,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise::capture::Limits;
-use precise::filter::Flags;
+use precise::capture::ReadLimits;
+use precise::filter::FilterFlags;
 use precise::model::{Capture, Dimension};
 use precise::run::live;
 use precise::run::plan::Plan;
 use precise::serve;
-use precise::serve::Label;
+use precise::serve::SeriesLabel;
 use precise_common::ledger::Counter;
 use precise_tests::{
     alone::alone,
@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(500);
 fn plan(dimensions: Vec<Dimension>, seconds: u64) -> Result<Plan> {
     // Other programs on this machine have their own debug information, which is kept as long as
     // their files are.
-    let filter = Flags { comms: vec!["true".to_owned(), "sh".to_owned()], ..Flags::default() };
+    let filter = FilterFlags { comms: vec!["true".to_owned(), "sh".to_owned()], ..FilterFlags::default() };
     let plan = Plan::builder()
         .event("page-faults")
         .period(13)
@@ -63,12 +63,12 @@ fn captured() -> Result<Option<String>> {
     let churn = Churn::default();
     let mut looks = Looks::begin()?;
     let clock = Clock::start();
-    let finished = std::thread::scope(|scope| -> Result<live::Finished> {
+    let finished = std::thread::scope(|scope| -> Result<live::FinishedRun> {
         let churning = scope.spawn(|| churn.go_on());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut last = Duration::ZERO;
         let finished = runtime.block_on(live::run(&plan, Some(&file), |progress| {
-            if let live::Progress::Epoch { elapsed, .. } = progress
+            if let live::RunProgress::Epoch { elapsed, .. } = progress
                 && elapsed - last >= LOOK
             {
                 last = elapsed;
@@ -82,7 +82,7 @@ fn captured() -> Result<Option<String>> {
 
     let quiet = clock.elapsed().as_secs();
     let (epochs, event) = (finished.meta.epochs.len(), &finished.meta.events[0]);
-    let capture = Capture::read_limited(&file, &Limits { rows: 32 << 20, ..Limits::default() })?;
+    let capture = Capture::read_limited(&file, &ReadLimits { rows: 32 << 20, ..ReadLimits::default() })?;
     let kept: u64 = capture.rows.iter().map(|row| row.measures.count).sum();
     let (many, seen) = (churn.were_many(quiet)?, looks.nothing_grew()?);
     say(&format!(
@@ -121,7 +121,7 @@ fn served() -> Result<Option<String>> {
     let seconds = seconds(30)?;
     const SERIES: usize = 300;
     let plan = plan(vec![Dimension::Cgroup, Dimension::Process], seconds)?;
-    let labels = Label::parse_list("cgroup,process")?;
+    let labels = SeriesLabel::parse_list("cgroup,process")?;
     let churn = Churn::default();
     let mut looks = Looks::begin()?;
     let clock = Clock::start();

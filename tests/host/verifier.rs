@@ -7,7 +7,7 @@ use anyhow::Result;
 use precise::error::{ErrorClass, Remedy};
 use precise::kernel::program::{Program, ProgramOptions, ProgramStats, ReadPath};
 use precise::kernel::unwind::UnwindSizes;
-use precise_common::config::{Config, MAX_SLOTS, Slot, compare, field, key, operand, promote, source};
+use precise_common::config::{Config, FilterSlot, MAX_SLOTS, compare, field, key, operand, promote, source};
 use precise_tests::say;
 
 /// The size of an instruction in bytes.
@@ -39,7 +39,7 @@ fn stats(config: Config, read_path: ReadPath) -> Result<ProgramStats> {
 fn with_slots(config: Config, slots: usize, operand: u32) -> Config {
     let mut config = config;
     for (clause, slot) in config.slots.iter_mut().take(slots).enumerate() {
-        *slot = Slot {
+        *slot = FilterSlot {
             operand,
             compare: compare::RANGE,
             low: 1,

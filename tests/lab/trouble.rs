@@ -7,7 +7,7 @@ use std::{io, ptr};
 
 use anyhow::{Context, Result, bail, ensure};
 use precise::kernel::{
-    event::{self, Encoding, Rate, Request, Wanted},
+    event::{self, Encoding, OpenRequest, Rate, WantedFields},
     program::{Program, ProgramOptions},
 };
 use precise_common::{
@@ -47,8 +47,8 @@ fn batch(wakeup: u32, words: &[OsString]) -> Result<()> {
     let (command, arguments) = words.split_first().context(HELP)?;
     // PERF_TYPE_RAW: the PMU `cpu`. MEM_TRANS_RETIRED.LOAD_LATENCY above 30 cycles.
     let loads = Encoding { pmu: 4, config: 0x1cd, config1: 30, ..Encoding::default() };
-    let wanted = Wanted { address: true, data_source: true, latency: true, ..Wanted::default() };
-    let request = Request { encoding: loads, rate: Rate::Period(1000), precise: 2, wanted };
+    let wanted = WantedFields { address: true, data_source: true, latency: true, ..WantedFields::default() };
+    let request = OpenRequest { encoding: loads, rate: Rate::Period(1000), precise: 2, wanted };
 
     let mut attr = event::attributes(&request);
     attr.__bindgen_anon_2.wakeup_events = wakeup;

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use precise::error::Class;
+use precise::error::ExitClass;
 use precise::model::{Capture, Ledger};
 use precise_common::ledger::Counter;
 
@@ -173,7 +173,7 @@ pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<R
     // repeated.
     for _ in 0..5 {
         let ended = precise(&arguments)?;
-        let nothing = i32::from(Class::NoSamples.code());
+        let nothing = i32::from(ExitClass::NoSamples.code());
         let code = if ended.code == Some(nothing) { nothing } else { 0 };
         let recorded = Recorded { ended: ended.expect(code)?, capture: Capture::read(&file)? };
         ensure!(recorded.capture.rows.is_empty() == (code == nothing), "{recorded:#?}");

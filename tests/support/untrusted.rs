@@ -6,23 +6,23 @@ use precise::capture::CaptureFile as _;
 use std::io::Cursor;
 
 use bytes::Bytes;
-use precise::capture::Limits as CaptureLimits;
+use precise::capture::ReadLimits as CaptureLimits;
 use precise::code::{FunctionId, Instruction};
 use precise::filter::parse;
 use precise::import::{ImportOptions, import_from};
 use precise::kernel::btf::Btf;
 use precise::machine::Root;
 use precise::model::{Capture, Reason};
-use precise::records::perf_data::Reader;
+use precise::records::perf_data::RecordingReader;
 use precise::records::record;
 use precise::render::TextOptions;
 use precise::symbols::container::Owners;
 use precise::symbols::names_in_kallsyms;
-use precise::symbols::process::{Limits, Processes};
+use precise::symbols::process::{HistoryLimits, Processes};
 use precise::views::code::Code;
 use precise::views::html;
 use precise::views::registry::VIEWS;
-use precise::views::view::{AnyView, Input, Values};
+use precise::views::view::{AnyView, Input, OptionValues};
 use precise_common::{data_src::DataSource, ibs, latency as buckets};
 
 /// Reads a recording of perf: as a file, and the same bytes as from a pipe.
@@ -30,7 +30,8 @@ pub fn recording(bytes: &[u8]) {
     let options =
         ImportOptions { input: "any".into(), output: "/dev/null".into(), ..ImportOptions::default() };
     let bytes = bytes.to_vec();
-    let reader = Reader::file(Cursor::new(bytes.clone())).or_else(|_| Reader::pipe(Cursor::new(bytes)));
+    let reader = RecordingReader::file(Cursor::new(bytes.clone()))
+        .or_else(|_| RecordingReader::pipe(Cursor::new(bytes)));
     if let Ok(reader) = reader {
         // Other tests check the result.
         let _ = import_from(reader, &options);
@@ -51,7 +52,7 @@ pub fn capture(bytes: &[u8]) {
 /// Renders one view of a capture with its default options.
 fn views(view: &dyn AnyView, capture: &Capture) {
     let about = view.description();
-    let values = Values::defaults(about.options);
+    let values = OptionValues::defaults(about.options);
     let mut code = NoCode;
     let mut input = match about.captures.two() {
         true => Input::pair(capture, capture, &mut code),
@@ -90,8 +91,8 @@ pub fn decoders(bytes: &[u8]) {
     let source = DataSource::decode(word(0));
     let _ = (source.op_name(), source.level.name(), DataSource::as_store(word(0)));
     for op in [
-        ibs::Outcome::of_op(word(0), word(1), word(2), word(3) & 1 != 0),
-        ibs::Outcome::of_fetch(word(0), false),
+        ibs::OutcomeBits::of_op(word(0), word(1), word(2), word(3) & 1 != 0),
+        ibs::OutcomeBits::of_fetch(word(0), false),
     ] {
         let _ =
             (op.width(), op.data_page(), op.source(), ibs::data_source(op, word(3) as u32, word(3) & 2 != 0));
@@ -112,7 +113,7 @@ pub fn decoders(bytes: &[u8]) {
         };
         let body = Bytes::copy_from_slice(&bytes[40..]);
         let _ = record::sample::decode(body.clone(), &layout);
-        let layout = record::Layout { sample_type: word(0), sample_id_all: word(1) & 1 != 0 };
+        let layout = record::RecordLayout { sample_type: word(0), sample_id_all: word(1) & 1 != 0 };
         assert!(record::records(body, layout).count() <= bytes.len());
     }
 }
@@ -151,7 +152,7 @@ pub fn texts(bytes: &[u8]) {
     let _ = processes.snapshot_proc(folder.path(), 7, 1);
     let _ = processes.process_name(7, &(0..2));
     let _ = processes.find_mapping(7, bytes.len() as u64, &(0..2));
-    assert!(processes.bytes() <= Limits::BYTES);
+    assert!(processes.bytes() <= HistoryLimits::BYTES);
 
     let addresses: Vec<u64> = (0..64).map(|shift| 1 << shift).collect();
     let _ = names_in_kallsyms(&folder.path().join("proc/kallsyms"), &addresses);

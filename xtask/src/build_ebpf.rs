@@ -35,7 +35,7 @@ pub struct BuildEbpfArgs {
 }
 
 /// The result of a check.
-pub enum Checked {
+pub enum ObjectCheck {
     /// The embedded object is identical to the one built from the source.
     Same,
     /// A different toolchain made the embedded object, so the check proves nothing. The path is the
@@ -87,7 +87,7 @@ fn build() -> Result<()> {
 }
 
 /// Checks as much as the toolchain on this machine can prove.
-pub fn check() -> Result<Checked> {
+pub fn check() -> Result<ObjectCheck> {
     let prebuilt = Prebuilt::locate();
     let stamp = Stamp::read(&prebuilt.stamp)?;
     is_whole(&prebuilt, &stamp)?;
@@ -98,7 +98,7 @@ pub fn check() -> Result<Checked> {
     let made = hash(&object)?;
     if made == stamp.object_sha256 {
         println!("the embedded object is what the source makes (sha256 {made})");
-        return Ok(Checked::Same);
+        return Ok(ObjectCheck::Same);
     }
     let differences = stamp.made_by.differences(&MadeBy::of(&toolchain));
     if differences.is_empty() {
@@ -114,7 +114,7 @@ pub fn check() -> Result<Checked> {
         differences.join("; ")
     );
     println!("tests load the one that was made here, with {OBJECT_VARIABLE}={}", object.display());
-    Ok(Checked::OtherToolchain(object))
+    Ok(ObjectCheck::OtherToolchain(object))
 }
 
 fn is_whole(prebuilt: &Prebuilt, stamp: &Stamp) -> Result<()> {

@@ -11,5 +11,5 @@ pub struct CiArgs {}
 
 /// Runs the task. Returns false if a check failed; the report has already shown which one.
 pub fn run(_args: &CiArgs) -> Result<bool> {
-    test::run_all(test::Mode::Ci)
+    test::run_all(test::TestMode::Ci)
 }

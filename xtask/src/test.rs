@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use report::{Outcome, Report};
+use report::{StepResult, StepsReport};
 use steps::{STEPS, Step};
-use sysctl::Sysctls;
+use sysctl::SavedSysctls;
 
 /// Run all checks, after installing what they need
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub struct TestArgs {
 
 /// The strictness of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum TestMode {
     /// A step that cannot run here is skipped, with a reason.
     Developer,
     /// A required step that is skipped is a failure.
@@ -49,24 +49,24 @@ struct Run {
 /// Runs the task. Returns false if a step failed; the report has already shown which one.
 pub fn run(args: &TestArgs) -> Result<bool> {
     let ci = env::var_os("CI").is_some_and(|value| value == "true");
-    run_steps(args, if ci { Mode::Ci } else { Mode::Developer })
+    run_steps(args, if ci { TestMode::Ci } else { TestMode::Developer })
 }
 
 /// Runs all steps, for `ci`.
-pub fn run_all(mode: Mode) -> Result<bool> {
+pub fn run_all(mode: TestMode) -> Result<bool> {
     run_steps(&TestArgs { filter: None, step: Vec::new(), no_lab: false }, mode)
 }
 
-fn run_steps(args: &TestArgs, mode: Mode) -> Result<bool> {
+fn run_steps(args: &TestArgs, mode: TestMode) -> Result<bool> {
     let chosen = choose(STEPS, args)?;
-    let sysctls = Sysctls::save();
+    let sysctls = SavedSysctls::save();
     let mut run = Run { filter: args.filter.clone(), no_lab: args.no_lab, object: None };
-    let mut report = Report::default();
+    let mut report = StepsReport::default();
     for step in chosen {
         println!("\n==> {}: {}", step.name, step.about);
         let start = Instant::now();
         let outcome = judge((step.run)(&mut run), step.required, mode);
-        if let Outcome::Failed(why) = &outcome {
+        if let StepResult::Failed(why) = &outcome {
             println!("{}: {why}", step.name);
         }
         report.add(step.name, outcome, start.elapsed());
@@ -78,13 +78,13 @@ fn run_steps(args: &TestArgs, mode: Mode) -> Result<bool> {
     Ok(report.passed())
 }
 
-fn judge(result: Result<Outcome>, required: bool, mode: Mode) -> Outcome {
+fn judge(result: Result<StepResult>, required: bool, mode: TestMode) -> StepResult {
     match result {
-        Ok(Outcome::Skipped(why)) if required && mode == Mode::Ci => {
-            Outcome::Failed(format!("CI may not skip this step: {why}"))
+        Ok(StepResult::Skipped(why)) if required && mode == TestMode::Ci => {
+            StepResult::Failed(format!("CI may not skip this step: {why}"))
         }
         Ok(outcome) => outcome,
-        Err(error) => Outcome::Failed(format!("{error:#}")),
+        Err(error) => StepResult::Failed(format!("{error:#}")),
     }
 }
 
@@ -128,12 +128,15 @@ mod tests {
 
     #[test]
     fn ci_may_skip_only_what_is_not_required() {
-        let skipped = || Ok(Outcome::Skipped("no hardware".into()));
-        assert!(matches!(judge(skipped(), true, Mode::Developer), Outcome::Skipped(_)));
-        assert!(matches!(judge(skipped(), false, Mode::Ci), Outcome::Skipped(_)));
+        let skipped = || Ok(StepResult::Skipped("no hardware".into()));
+        assert!(matches!(judge(skipped(), true, TestMode::Developer), StepResult::Skipped(_)));
+        assert!(matches!(judge(skipped(), false, TestMode::Ci), StepResult::Skipped(_)));
         assert!(
-            matches!(judge(skipped(), true, Mode::Ci), Outcome::Failed(why) if why.ends_with("no hardware"))
+            matches!(judge(skipped(), true, TestMode::Ci), StepResult::Failed(why) if why.ends_with("no hardware"))
         );
-        assert!(matches!(judge(Err(anyhow::anyhow!("x")), false, Mode::Developer), Outcome::Failed(_)));
+        assert!(matches!(
+            judge(Err(anyhow::anyhow!("x")), false, TestMode::Developer),
+            StepResult::Failed(_)
+        ));
     }
 }

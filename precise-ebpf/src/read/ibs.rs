@@ -5,17 +5,17 @@ use core::{ffi::c_void, ptr};
 use aya_ebpf::{bindings::bpf_perf_event_data, helpers::bpf_probe_read_kernel};
 use precise_common::{
     config::source,
-    ibs::{self, Outcome, fetch, op},
+    ibs::{self, OutcomeBits, fetch, op},
     sample_bits,
 };
 
-use super::{Access, Sample, asks, config};
+use super::{KernelRead, SampleContext, asks, config};
 
 /// The facts that are taken from the registers.
 #[derive(Clone, Copy)]
-pub struct Tagged {
+pub struct TaggedFacts {
     /// The outcome of the op or fetch.
-    pub outcome: Outcome,
+    pub outcome: OutcomeBits,
     /// The latency in core cycles: from tag to retirement for an op, of the fetch itself for a
     /// fetch.
     pub latency: u32,
@@ -42,13 +42,13 @@ struct Record<const N: usize> {
 /// Reads the registers. Returns whether there was a record. Not inlined: each inlined use would be
 /// a hundred instructions.
 #[inline(never)]
-pub fn read<A: Access>(ctx: *mut bpf_perf_event_data, tagged: &mut Tagged) -> bool {
+pub fn read<A: KernelRead>(ctx: *mut bpf_perf_event_data, tagged: &mut TaggedFacts) -> bool {
     read_into::<A>(ctx.cast(), tagged).is_some()
 }
 
 #[inline(always)]
-fn read_into<A: Access>(ctx: *mut c_void, tagged: &mut Tagged) -> Option<()> {
-    let sample = Sample::<A>::open(ctx);
+fn read_into<A: KernelRead>(ctx: *mut c_void, tagged: &mut TaggedFacts) -> Option<()> {
+    let sample = SampleContext::<A>::open(ctx);
     if asks!(source, has source::CHECK_FLAGS) && sample.lacks(sample_bits::RAW)? {
         return None;
     }
@@ -63,16 +63,17 @@ fn read_into<A: Access>(ctx: *mut c_void, tagged: &mut Tagged) -> Option<()> {
     if asks!(source, has source::IBS_FETCH) {
         let record = record::<{ fetch::ALWAYS }>(&fragment)?;
         let ctl = register(&record, fetch::CTL);
-        tagged.outcome = Outcome::of_fetch(ctl, zen3);
+        tagged.outcome = OutcomeBits::of_fetch(ctl, zen3);
         tagged.latency = ibs::fetch_latency(ctl);
         return Some(());
     }
     let record = record::<{ op::ALWAYS }>(&fragment)?;
     let data = register(&record, op::DATA);
-    tagged.outcome = Outcome::of_op(data, register(&record, op::DATA2), register(&record, op::DATA3), zen3);
+    tagged.outcome =
+        OutcomeBits::of_op(data, register(&record, op::DATA2), register(&record, op::DATA3), zen3);
     tagged.latency = ibs::tag_to_retire(data);
     let caps = record.caps;
-    if caps & ibs::caps::BRANCH_TARGET != 0 && tagged.outcome.has(Outcome::BRANCH) {
+    if caps & ibs::caps::BRANCH_TARGET != 0 && tagged.outcome.has(OutcomeBits::BRANCH) {
         let target = fragment.data + (ibs::HEADER + 8 * op::TARGET) as u64;
         // SAFETY: as above; the capabilities state that the register is there.
         tagged.target = unsafe { bpf_probe_read_kernel(target as *const u64).ok()? };

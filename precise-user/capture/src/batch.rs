@@ -12,12 +12,12 @@ pub struct Batch {
     /// The number of rows.
     pub rows: usize,
     /// The values of each of [`super::Column::ALL`], in that order.
-    pub columns: Vec<Values>,
+    pub columns: Vec<ColumnValues>,
 }
 
 /// The values of one column, one per row. `None` is null.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Values {
+pub enum ColumnValues {
     /// The values of a column of [`super::ColumnType::Bool`].
     Flags(Vec<Option<bool>>),
     /// The values of a column of [`super::ColumnType::U8`], [`super::ColumnType::U16`] or
@@ -27,7 +27,7 @@ pub enum Values {
     /// the latter are at most `i64::MAX`.
     Large(Vec<Option<u64>>),
     /// The values of a column of [`super::ColumnType::Text`].
-    Texts(Texts),
+    Texts(DistinctTexts),
     /// The values of a column of [`super::ColumnType::Time`], in microseconds since the Unix epoch.
     Times(Vec<Option<i64>>),
 }
@@ -35,14 +35,14 @@ pub enum Values {
 /// A column of text. Each distinct text is stored once, because the names of a capture repeat in
 /// many rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Texts {
+pub struct DistinctTexts {
     /// The index of each row's text in `distinct`.
     pub keys: Vec<Option<u32>>,
     /// The distinct texts of all rows.
     pub distinct: Vec<String>,
 }
 
-impl Texts {
+impl DistinctTexts {
     /// Builds a column from the reference of each row. `text` is called once per distinct
     /// reference.
     pub(super) fn of<'a, K: Copy + Eq + Hash>(

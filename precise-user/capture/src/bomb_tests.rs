@@ -10,12 +10,12 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 
 use super::allocated::most_allocated;
-use super::batch::{Batch, Texts, Values};
+use super::batch::{Batch, ColumnValues, DistinctTexts};
 use super::file::{META_KEY, SCHEMA_KEY, schema};
 use super::group_file::GroupFile;
 use super::row_group::RowGroup;
-use super::{CaptureFile as _, Column, Limits, ReadError, batches, claims};
-use precise_model::testing::Builder;
+use super::{CaptureFile as _, Column, ReadError, ReadLimits, batches, claims};
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Row, SCHEMA_VERSION};
 
 /// The limit of the tests.
@@ -23,7 +23,7 @@ const LIMIT: u64 = 32 << 20;
 
 /// Returns the file of a capture with one row per process, whose columns `change` changes.
 fn file(rows: u32, dictionary: bool, change: impl FnOnce(&mut Capture, &mut Batch)) -> Vec<u8> {
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     made.cell().process(1, "worker").samples(10);
     let mut capture = made.build();
     let row = capture.rows[0];
@@ -50,14 +50,14 @@ fn file(rows: u32, dictionary: bool, change: impl FnOnce(&mut Capture, &mut Batc
 /// error.
 fn refused(bytes: Vec<u8>) -> ReadError {
     assert!(bytes.len() < 200_000, "{} bytes", bytes.len());
-    let limits = Limits { rows: 100_000, bytes: LIMIT };
+    let limits = ReadLimits { rows: 100_000, bytes: LIMIT };
     let (read, most) = most_allocated(|| Capture::read_bytes(Bytes::from(bytes), "x.parquet", &limits));
     let rows = 50_000 * size_of::<Row>();
     assert!(most <= LIMIT as usize + rows, "{most} bytes");
     read.unwrap_err()
 }
 
-fn set(batch: &mut Batch, column: Column, values: Values) {
+fn set(batch: &mut Batch, column: Column, values: ColumnValues) {
     let place = Column::ALL.iter().position(|one| *one == column).unwrap();
     batch.columns[place] = values;
 }
@@ -65,12 +65,12 @@ fn set(batch: &mut Batch, column: Column, values: Values) {
 /// One text for all rows.
 fn text(batch: &mut Batch, column: Column, text: String) {
     let keys = vec![Some(0); batch.rows];
-    set(batch, column, Values::Texts(Texts { keys, distinct: vec![text] }));
+    set(batch, column, ColumnValues::Texts(DistinctTexts { keys, distinct: vec![text] }));
 }
 
 #[test]
 fn an_honest_file_is_read() {
-    let limits = Limits { rows: 100_000, bytes: LIMIT };
+    let limits = ReadLimits { rows: 100_000, bytes: LIMIT };
     let read = |bytes| Capture::read_bytes(Bytes::from(bytes), "x.parquet", &limits).unwrap();
     for dictionary in [true, false] {
         assert_eq!(read(file(30_000, dictionary, |_, _| {})).rows.len(), 30_000);
@@ -80,7 +80,7 @@ fn an_honest_file_is_read() {
 /// The writer ends row groups early, so that whatever it writes can be read.
 #[test]
 fn long_names_make_small_row_groups() {
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     for number in 0..9000 {
         let name = format!("{number}{}", "f".repeat(12_000));
         made.cell().code(number, "/bin/x", &name, "", 0).samples(1);
@@ -101,11 +101,11 @@ fn one_list_in_every_row() {
         let frame = r#"{"function":"f","source":"s","line":1}"#;
         text(batch, Column::Inlined, format!("[{}]", vec![frame; 1000].join(",")));
         let addresses = (0..batch.rows as u64).map(Some).collect();
-        set(batch, Column::Ip, Values::Large(addresses));
+        set(batch, Column::Ip, ColumnValues::Large(addresses));
         for column in [Column::FileOffset, Column::FunctionOffset] {
-            set(batch, column, Values::Large(vec![Some(0); batch.rows]));
+            set(batch, column, ColumnValues::Large(vec![Some(0); batch.rows]));
         }
-        set(batch, Column::Line, Values::Small(vec![Some(0); batch.rows]));
+        set(batch, Column::Line, ColumnValues::Small(vec![Some(0); batch.rows]));
     });
     let error = refused(bytes).to_string();
     assert!(error.starts_with("x.parquet does not fit in memory: what its first "), "{error}");
@@ -135,7 +135,7 @@ fn one_long_text() {
 
 #[test]
 fn long_metadata() {
-    let limits = Limits { rows: 1000, bytes: LIMIT };
+    let limits = ReadLimits { rows: 1000, bytes: LIMIT };
     let read = |notes: usize| {
         let bytes = file(1, true, |capture, _| capture.meta.notes = vec![String::new(); notes]);
         most_allocated(|| Capture::read_bytes(Bytes::from(bytes), "x", &limits))

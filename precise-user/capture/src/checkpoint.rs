@@ -107,7 +107,7 @@ struct Checkpoint {
 }
 
 /// The parts of an unfinished capture.
-pub(super) struct Cut {
+pub(super) struct CheckpointParts {
     /// The footer of the whole file, as far as it was written.
     pub footer: ParquetMetaData,
     /// The metadata, as far as it was known.
@@ -119,7 +119,7 @@ pub(super) struct Cut {
 /// Returns what can be read of an unfinished capture; `None` if it has no checkpoint. The footers
 /// and the metadata of all checkpoints take at most `limit` bytes. The error says what is wrong
 /// with the file.
-pub(super) fn recover<R: ChunkReader>(file: &R, limit: u64) -> Result<Option<Cut>, String> {
+pub(super) fn recover<R: ChunkReader>(file: &R, limit: u64) -> Result<Option<CheckpointParts>, String> {
     let Some(last) = find_last(file, limit)? else { return Ok(None) };
     let mut kept = last.kept;
     let (mut parts, mut position, mut end) = (Vec::new(), last.previous, last.position);
@@ -151,7 +151,7 @@ pub(super) fn recover<R: ChunkReader>(file: &R, limit: u64) -> Result<Option<Cut
         file.schema_descr_ptr(),
         None,
     );
-    Ok(Some(Cut { footer: ParquetMetaData::new(whole, groups), meta, kept }))
+    Ok(Some(CheckpointParts { footer: ParquetMetaData::new(whole, groups), meta, kept }))
 }
 
 /// Returns the note on an unfinished capture.

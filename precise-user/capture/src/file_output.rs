@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use super::temporary::{Temporary, keep_old, old_name};
 
 /// An output: a file that appears only when it is complete, or a stream.
-pub struct Output {
+pub struct FileOutput {
     sink: Sink,
     /// Whether a file that is replaced is kept under another name.
     keeps_old: bool,
@@ -31,7 +31,7 @@ enum Sink {
     Stream(Box<dyn Write + Send>),
 }
 
-impl Output {
+impl FileOutput {
     /// Opens `path`; `-` is the standard output.
     pub fn create(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
@@ -133,7 +133,7 @@ impl Output {
     }
 }
 
-impl Write for Output {
+impl Write for FileOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.sink {
             Sink::File { file, .. } => file.write(bytes),
@@ -188,7 +188,7 @@ fn refuse_planted(path: &Path) -> io::Result<()> {
 ///
 /// Returns the error of the file system. The target is then unchanged.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut output = Output::create(path)?;
+    let mut output = FileOutput::create(path)?;
     output.write_all(bytes)?;
     output.commit().map(|_| ())
 }

@@ -11,11 +11,11 @@ use proptest::prelude::*;
 
 use super::checkpoint::Schedule;
 use super::*;
-use precise_model::testing::{Builder, spelled_out};
+use precise_model::testing::{CaptureBuilder, spelled_out};
 use precise_model::*;
 
 fn small() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder
         .cell()
         .samples(7)
@@ -38,7 +38,7 @@ fn bytes_of(capture: &Capture) -> Vec<u8> {
 }
 
 fn read(bytes: Vec<u8>) -> Result<Capture, ReadError> {
-    Capture::read_bytes(Bytes::from(bytes), "test.parquet", &Limits::default())
+    Capture::read_bytes(Bytes::from(bytes), "test.parquet", &ReadLimits::default())
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn what_is_written_is_read_and_nobody_else_may_read_it() {
 
 #[test]
 fn a_capture_without_rows_is_a_capture() {
-    let capture = Builder::new().build();
+    let capture = CaptureBuilder::new().build();
     assert_eq!(read(bytes_of(&capture)).unwrap().meta, capture.meta);
 }
 
@@ -180,7 +180,7 @@ fn more_rows_than_a_row_group() {
     let back = read(bytes_of(&capture)).unwrap();
     assert_eq!(back.rows.len(), 150_000);
     assert!(back.rows.iter().enumerate().all(|(i, row)| row.pid as usize == i));
-    let limits = Limits { rows: 1000, ..Limits::default() };
+    let limits = ReadLimits { rows: 1000, ..ReadLimits::default() };
     let error = Capture::read_bytes(Bytes::from(bytes_of(&capture)), "x", &limits).unwrap_err();
     assert!(matches!(error, ReadError::TooLarge { rows: 150_000, limit: 1000, .. }), "{error}");
 }
@@ -194,7 +194,7 @@ fn a_capture_with_more_rows_is_read_with_less_exact_times() {
     let back = Capture::read_bytes(
         Bytes::from(bytes_of(&capture)),
         "x",
-        &Limits { rows: 1000, ..Limits::default() },
+        &ReadLimits { rows: 1000, ..ReadLimits::default() },
     )
     .unwrap();
     let total = |capture: &Capture| capture.rows.iter().map(|row| row.measures.count).sum::<u64>();
@@ -456,7 +456,7 @@ fn capture_strategy() -> impl Strategy<Value = Capture> {
             let code = proptest::collection::vec(code_strategy(n), 3..=3);
             (code, proptest::collection::vec(data, 2..=2), rows, any::<u32>()).prop_map(
                 move |(code, data, rows, start)| {
-                    let mut capture = Builder::new().build();
+                    let mut capture = CaptureBuilder::new().build();
                     capture.meta.start_unix_ns = start.into();
                     capture.meta.epochs = vec![Epoch { start_ns: 5, end_ns: u64::MAX }; epochs];
                     let event = EventInfo { name: texts[0].clone(), ..EventInfo::default() };
@@ -614,7 +614,7 @@ fn owners_are_in_the_columns() {
         },
         Owner { pod_uid: some("5d6c"), ..owner("/kubepods/5d6c", "pod 5d6c") },
     ];
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     for (at, path) in owners.iter().map(|owner| owner.path.as_str()).chain(["/nobody's"]).enumerate() {
         made.cell().samples(1 + at as u64).cgroup(at as u64, path);
         made.cell().samples(1).cgroup(at as u64, path);

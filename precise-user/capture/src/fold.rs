@@ -90,7 +90,7 @@ impl Folding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     fn second(number: u64) -> Epoch {
         Epoch { start_ns: number * 1_000_000_000, end_ns: (number + 1) * 1_000_000_000 }
@@ -98,7 +98,7 @@ mod tests {
 
     /// Returns seven epochs, each with the same three rows.
     fn seven() -> Capture {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.meta().epochs = (0..7).map(second).collect();
         for epoch in 0..7 {
             for pid in 1..=3 {

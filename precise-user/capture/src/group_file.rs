@@ -173,14 +173,14 @@ mod tests {
     use super::{FOOTER_END, GroupFile, RowGroup};
     use crate::file::schema;
     use crate::write_rows::batch;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     /// All that a reader can know of a row group is in the footer, and little of it in memory.
     #[test]
     fn a_description_is_small_and_complete() {
         let mut file = GroupFile::start(Vec::new(), schema().unwrap(), Arc::default()).unwrap();
         for group in 0..50_u32 {
-            let mut builder = Builder::new();
+            let mut builder = CaptureBuilder::new();
             for row in 0..100 {
                 let pid = group * 100 + row;
                 let cell = builder.cell().samples(3).process(pid, &format!("job-{pid}"));

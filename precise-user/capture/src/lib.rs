@@ -60,10 +60,10 @@ mod write;
 mod write_memory_tests;
 mod write_rows;
 
-pub use batch::{Batch, Texts, Values};
+pub use batch::{Batch, ColumnValues, DistinctTexts};
 pub use file::{Column, ColumnType, META_KEY, SCHEMA_KEY};
-pub use file_output::{Output, folder_of, write_whole};
-pub use limits::Limits;
+pub use file_output::{FileOutput, folder_of, write_whole};
+pub use limits::ReadLimits;
 pub use read::{CaptureFile, panics_are_answered};
 pub use read_error::ReadError;
 pub use temporary::{free_name, temporary};

@@ -2,7 +2,7 @@
 
 /// The limits of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReadLimits {
     /// The largest number of rows in memory at one time. Each row costs about 150 bytes, plus the
     /// length of its names. If a capture has more rows, its epochs are joined in pairs, as often as
     /// necessary, and a note of the capture reports it.
@@ -12,13 +12,13 @@ pub struct Limits {
     pub bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
         Self { rows: 16 << 20, bytes: 1 << 30 }
     }
 }
 
-impl Limits {
+impl ReadLimits {
     /// Returns the largest number of bytes that is kept beside the rows.
     pub(super) fn kept(&self) -> u64 {
         self.bytes / 2

@@ -14,10 +14,10 @@ use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
 
-use super::checkpoint::{CUT_KEY, Cut, recover};
+use super::checkpoint::{CUT_KEY, CheckpointParts, recover};
 use super::claims::{self, JSON};
 use super::file::{META_KEY, SCHEMA_KEY};
-use super::limits::Limits;
+use super::limits::ReadLimits;
 use super::read_columns::GroupReader;
 use super::read_error::{ReadError, Stop};
 use super::read_rows::Rows;
@@ -69,7 +69,7 @@ pub trait CaptureFile: Sized {
     /// Returns an error if the file is not a capture or is damaged, or if it has more rows or needs
     /// more memory than the limits allow even after joining all epochs.
     fn read(path: &Path) -> Result<Self, ReadError> {
-        Self::read_limited(path, &Limits::default())
+        Self::read_limited(path, &ReadLimits::default())
     }
 
     /// Reads a capture like [`CaptureFile::read`], with other limits.
@@ -77,21 +77,21 @@ pub trait CaptureFile: Sized {
     /// # Errors
     ///
     /// Returns an error like [`CaptureFile::read`].
-    fn read_limited(path: &Path, limits: &Limits) -> Result<Self, ReadError>;
+    fn read_limited(path: &Path, limits: &ReadLimits) -> Result<Self, ReadError>;
 
     /// Reads a capture from an open file; `label` names it in errors.
     ///
     /// # Errors
     ///
     /// Returns an error like [`CaptureFile::read`].
-    fn read_file(file: File, label: &str, limits: &Limits) -> Result<Self, ReadError>;
+    fn read_file(file: File, label: &str, limits: &ReadLimits) -> Result<Self, ReadError>;
 
     /// Reads a capture from memory; `label` names it in errors.
     ///
     /// # Errors
     ///
     /// Returns an error like [`CaptureFile::read`].
-    fn read_bytes(bytes: Bytes, label: &str, limits: &Limits) -> Result<Self, ReadError>;
+    fn read_bytes(bytes: Bytes, label: &str, limits: &ReadLimits) -> Result<Self, ReadError>;
 
     /// Writes the capture to `path` (`-`: standard output) completely, or not at all. The file's
     /// mode is 0600.
@@ -103,7 +103,7 @@ pub trait CaptureFile: Sized {
 }
 
 impl CaptureFile for Capture {
-    fn read_limited(path: &Path, limits: &Limits) -> Result<Self, ReadError> {
+    fn read_limited(path: &Path, limits: &ReadLimits) -> Result<Self, ReadError> {
         let label = path.display().to_string();
         let unreadable = |source| ReadError::Unreadable { path: label.clone(), source };
         let file = if path == Path::new("-") {
@@ -121,11 +121,11 @@ impl CaptureFile for Capture {
         read_chunks(file, &label, limits)
     }
 
-    fn read_file(file: File, label: &str, limits: &Limits) -> Result<Self, ReadError> {
+    fn read_file(file: File, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
         read_chunks(file, label, limits)
     }
 
-    fn read_bytes(bytes: Bytes, label: &str, limits: &Limits) -> Result<Self, ReadError> {
+    fn read_bytes(bytes: Bytes, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
         read_chunks(bytes, label, limits)
     }
 
@@ -142,7 +142,7 @@ impl CaptureFile for Capture {
 fn read_chunks<R: ChunkReader + 'static>(
     reader: R,
     label: &str,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<Capture, ReadError> {
     // Unwind safety: everything that the closure touches is created inside it, or is not used after
     // a panic.
@@ -161,7 +161,7 @@ fn read_chunks<R: ChunkReader + 'static>(
 fn read_parquet<R: ChunkReader + 'static>(
     reader: R,
     label: &str,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<Capture, ReadError> {
     let path = || label.to_owned();
     let corrupt = |what: String| ReadError::Corrupt { path: path(), what };
@@ -192,7 +192,7 @@ fn read_parquet<R: ChunkReader + 'static>(
     };
     let cut = if may_be_cut { recover(&reader, limits.kept()).map_err(corrupt)? } else { None };
     let (metadata, kept, known) = match cut {
-        Some(Cut { footer, meta, kept }) => (footer, kept, Some(meta)),
+        Some(CheckpointParts { footer, meta, kept }) => (footer, kept, Some(meta)),
         None => {
             let (metadata, kept) = whole?;
             (metadata, kept, None)

@@ -11,7 +11,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
 use rustc_hash::FxHashMap;
 
-use super::batch::{Texts, Values};
+use super::batch::{ColumnValues, DistinctTexts};
 use super::claims;
 use super::file::{Column, ColumnType, ROW_GROUP_ROWS};
 use super::read_error::Stop;
@@ -70,7 +70,7 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
 
     /// Reads the values of a column for the rows of this batch. The error describes what is wrong
     /// with the column.
-    pub fn column(&mut self, column: Column) -> Result<Values, Stop> {
+    pub fn column(&mut self, column: Column) -> Result<ColumnValues, Stop> {
         let name = column.name();
         if !self.open.contains_key(name) {
             let open = self.open(column)?;
@@ -130,14 +130,14 @@ fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError>
 }
 
 impl Open {
-    fn read(&mut self, rows: usize) -> Result<Values, ParquetError> {
+    fn read(&mut self, rows: usize) -> Result<ColumnValues, ParquetError> {
         let nullable = self.nullable;
         Ok(match &mut self.reader {
             ColumnReader::BoolColumnReader(reader) => {
-                Values::Flags(read(reader, nullable, rows, |flag| flag)?)
+                ColumnValues::Flags(read(reader, nullable, rows, |flag| flag)?)
             }
             ColumnReader::Int32ColumnReader(reader) => {
-                Values::Small(read(reader, nullable, rows, i32::cast_unsigned)?)
+                ColumnValues::Small(read(reader, nullable, rows, i32::cast_unsigned)?)
             }
             ColumnReader::Int64ColumnReader(reader) => {
                 let values = read(reader, nullable, rows, i64::cast_unsigned)?;
@@ -145,10 +145,10 @@ impl Open {
                 if self.column.kind() == ColumnType::I64 && values.iter().flatten().any(|v| *v > most) {
                     return Err(ParquetError::General("it has a negative number".to_owned()));
                 }
-                Values::Large(values)
+                ColumnValues::Large(values)
             }
             ColumnReader::ByteArrayColumnReader(reader) => {
-                Values::Texts(distinct(&read(reader, nullable, rows, |text| text)?)?)
+                ColumnValues::Texts(distinct(&read(reader, nullable, rows, |text| text)?)?)
             }
             _ => {
                 let name = self.column.name();
@@ -179,9 +179,9 @@ fn read<T: DataType, V>(
 
 /// Returns each distinct text once. Values from a dictionary page share the dictionary's bytes, so
 /// the address and length of its bytes identify a text without comparing contents.
-fn distinct(values: &[Option<ByteArray>]) -> Result<Texts, ParquetError> {
+fn distinct(values: &[Option<ByteArray>]) -> Result<DistinctTexts, ParquetError> {
     let mut known = FxHashMap::default();
-    let mut texts = Texts { keys: Vec::with_capacity(values.len()), distinct: Vec::new() };
+    let mut texts = DistinctTexts { keys: Vec::with_capacity(values.len()), distinct: Vec::new() };
     for value in values {
         let Some(value) = value else {
             texts.keys.push(None);

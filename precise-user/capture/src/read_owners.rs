@@ -6,27 +6,27 @@ use rustc_hash::FxHashSet;
 use super::file::Column;
 use super::read_columns::GroupReader;
 use super::read_error::Stop;
-use super::read_values::Texts;
+use super::read_values::TextColumn;
 use precise_model::{NameId, Names, Owner};
 
 /// The owners of the cgroups that were read so far.
 #[derive(Default)]
-pub(super) struct Owners {
+pub(super) struct ReadOwners {
     /// The cgroups, with and without an owner.
     seen: FxHashSet<NameId>,
     found: Vec<Owner>,
 }
 
-impl Owners {
+impl ReadOwners {
     /// Adds the owners of a batch. `cgroup` is its column of paths. Returns the bytes that the new
     /// owners take.
     pub fn add(
         &mut self,
         batch: &mut GroupReader<impl ChunkReader + 'static>,
-        cgroup: &Texts<NameId>,
+        cgroup: &TextColumn<NameId>,
         names: &Names,
     ) -> Result<u64, Stop> {
-        let mut column = |column| Texts::<String>::of(batch, column, |text| Ok(text.to_owned()));
+        let mut column = |column| TextColumn::<String>::of(batch, column, |text| Ok(text.to_owned()));
         let (name, unit) = (column(Column::Owner)?, column(Column::Unit)?);
         let (runtime, namespace) = (column(Column::Runtime)?, column(Column::Namespace)?);
         let (container, container_id) = (column(Column::Container)?, column(Column::ContainerId)?);

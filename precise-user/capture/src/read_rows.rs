@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 
 use super::file::Column;
 use super::fold::Folding;
-use super::limits::Limits;
+use super::limits::ReadLimits;
 use super::read_columns::GroupReader;
 use super::read_error::Stop;
-use super::read_owners::Owners;
-use super::read_values::{Flags, NameColumn, Numbers, Texts};
+use super::read_owners::ReadOwners;
+use super::read_values::{FlagColumn, NameColumn, NumberColumn, TextColumn};
 use super::stack_json::{self, JsonFrame};
 use precise_model::{
     Capture, ChainEnd, CodeLocation, DataLocation, Frame, Interner, LocationId, Measures, Meta, NameId,
@@ -24,24 +24,24 @@ pub(super) struct Rows {
     code: Interner,
     data: Interner,
     stacks: Interner,
-    owners: Owners,
+    owners: ReadOwners,
     folding: Folding,
     /// The number of rows that were read.
     read: u64,
     /// The bytes of everything but rows and names, and the limit of these and the names.
     kept: u64,
-    limits: Limits,
+    limits: ReadLimits,
 }
 
 impl Rows {
     /// Starts a capture, whose metadata takes `kept` bytes.
-    pub(super) fn new(meta: Meta, limits: &Limits, kept: u64) -> Self {
+    pub(super) fn new(meta: Meta, limits: &ReadLimits, kept: u64) -> Self {
         Self {
             capture: Capture { meta, ..Capture::default() },
             code: Interner::default(),
             data: Interner::default(),
             stacks: Interner::default(),
-            owners: Owners::default(),
+            owners: ReadOwners::default(),
             folding: Folding::new(limits.rows),
             read: 0,
             kept,
@@ -69,27 +69,27 @@ impl Rows {
     pub(super) fn add(&mut self, batch: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), Stop> {
         let longest = self.limits.list();
         let names = &mut self.capture.names;
-        let epoch = Numbers::<u32>::of(batch, Column::Epoch)?;
-        let event = Numbers::<u16>::of(batch, Column::EventId)?;
-        let cpu = Numbers::<u16>::of(batch, Column::Cpu)?;
-        let cgroup_id = Numbers::<u64>::of(batch, Column::CgroupId)?;
+        let epoch = NumberColumn::<u32>::of(batch, Column::Epoch)?;
+        let event = NumberColumn::<u16>::of(batch, Column::EventId)?;
+        let cpu = NumberColumn::<u16>::of(batch, Column::Cpu)?;
+        let cgroup_id = NumberColumn::<u64>::of(batch, Column::CgroupId)?;
         let cgroup = NameColumn::of(batch, [Column::Cgroup, Column::CgroupReason], names)?;
         self.kept += self.owners.add(batch, &cgroup.name, names)?;
-        let pid = Numbers::<u32>::of(batch, Column::Pid)?;
-        let tid = Numbers::<u32>::of(batch, Column::Tid)?;
+        let pid = NumberColumn::<u32>::of(batch, Column::Pid)?;
+        let tid = NumberColumn::<u32>::of(batch, Column::Tid)?;
         let process = NameColumn::of(batch, [Column::Process, Column::ProcessReason], names)?;
-        let kernel = Flags::of(batch, Column::Kernel)?;
-        let data_src = Numbers::<u64>::of(batch, Column::DataSrc)?;
-        let op_outcome = Numbers::<u64>::of(batch, Column::OpOutcome)?;
-        let fetch_outcome = Numbers::<u64>::of(batch, Column::FetchOutcome)?;
-        let bucket = Numbers::<u8>::of(batch, Column::LatencyBucket)?;
-        let exact = Flags::of(batch, Column::Exact)?;
-        let page_size = Numbers::<u64>::of(batch, Column::PageSize)?;
-        let width = Numbers::<u16>::of(batch, Column::AccessBytes)?;
-        let count = Numbers::<u64>::of(batch, Column::Count)?;
-        let period_sum = Numbers::<u64>::of(batch, Column::PeriodSum)?;
-        let latency_sum = Numbers::<u64>::of(batch, Column::LatencySum)?;
-        let latency_max = Numbers::<u32>::of(batch, Column::LatencyMax)?;
+        let kernel = FlagColumn::of(batch, Column::Kernel)?;
+        let data_src = NumberColumn::<u64>::of(batch, Column::DataSrc)?;
+        let op_outcome = NumberColumn::<u64>::of(batch, Column::OpOutcome)?;
+        let fetch_outcome = NumberColumn::<u64>::of(batch, Column::FetchOutcome)?;
+        let bucket = NumberColumn::<u8>::of(batch, Column::LatencyBucket)?;
+        let exact = FlagColumn::of(batch, Column::Exact)?;
+        let page_size = NumberColumn::<u64>::of(batch, Column::PageSize)?;
+        let width = NumberColumn::<u16>::of(batch, Column::AccessBytes)?;
+        let count = NumberColumn::<u64>::of(batch, Column::Count)?;
+        let period_sum = NumberColumn::<u64>::of(batch, Column::PeriodSum)?;
+        let latency_sum = NumberColumn::<u64>::of(batch, Column::LatencySum)?;
+        let latency_max = NumberColumn::<u32>::of(batch, Column::LatencyMax)?;
         let code = CodeColumns::of(batch, names, longest)?;
         let data = DataColumns::of(batch, names)?;
         let mut stacks = StackColumns::of(batch, names, longest)?;
@@ -186,15 +186,15 @@ fn below<T: Copy + Into<u64>>(what: &str, index: T, bound: usize) -> Result<T, S
 
 /// The columns of a code location.
 struct CodeColumns {
-    address: Numbers<u64>,
+    address: NumberColumn<u64>,
     module: NameColumn,
-    build_id: Texts<NameId>,
-    file_offset: Numbers<u64>,
+    build_id: TextColumn<NameId>,
+    file_offset: NumberColumn<u64>,
     function: NameColumn,
-    function_offset: Numbers<u64>,
+    function_offset: NumberColumn<u64>,
     source: NameColumn,
-    line: Numbers<u32>,
-    inlined: Texts<Vec<Frame>>,
+    line: NumberColumn<u32>,
+    inlined: TextColumn<Vec<Frame>>,
 }
 
 impl CodeColumns {
@@ -204,15 +204,15 @@ impl CodeColumns {
         longest: usize,
     ) -> Result<Self, Stop> {
         Ok(Self {
-            address: Numbers::of(batch, Column::Ip)?,
+            address: NumberColumn::of(batch, Column::Ip)?,
             module: NameColumn::of(batch, [Column::Module, Column::ModuleReason], names)?,
-            build_id: Texts::of(batch, Column::BuildId, |text| Ok(names.intern(text)))?,
-            file_offset: Numbers::of(batch, Column::FileOffset)?,
+            build_id: TextColumn::of(batch, Column::BuildId, |text| Ok(names.intern(text)))?,
+            file_offset: NumberColumn::of(batch, Column::FileOffset)?,
             function: NameColumn::of(batch, [Column::Function, Column::FunctionReason], names)?,
-            function_offset: Numbers::of(batch, Column::FunctionOffset)?,
+            function_offset: NumberColumn::of(batch, Column::FunctionOffset)?,
             source: NameColumn::of(batch, [Column::SourceFile, Column::SourceReason], names)?,
-            line: Numbers::of(batch, Column::Line)?,
-            inlined: Texts::of(batch, Column::Inlined, |text| {
+            line: NumberColumn::of(batch, Column::Line)?,
+            inlined: TextColumn::of(batch, Column::Inlined, |text| {
                 frames(short(Column::Inlined, text, longest)?, names)
             })?,
         })
@@ -241,11 +241,11 @@ impl CodeColumns {
 
 /// The columns of a call chain.
 struct StackColumns {
-    callers: Texts<Vec<CodeLocation>>,
-    reason: Texts<Reason>,
-    elsewhere: Flags,
-    cut: Flags,
-    end: Texts<Option<ChainEnd>>,
+    callers: TextColumn<Vec<CodeLocation>>,
+    reason: TextColumn<Reason>,
+    elsewhere: FlagColumn,
+    cut: FlagColumn,
+    end: TextColumn<Option<ChainEnd>>,
     /// The stacks that were built so far, by the text's index among the distinct texts, because
     /// many rows have the same chain.
     known: FxHashMap<(u32, bool, bool, Option<ChainEnd>), StackId>,
@@ -258,16 +258,16 @@ impl StackColumns {
         longest: usize,
     ) -> Result<Self, Stop> {
         Ok(Self {
-            callers: Texts::of(batch, Column::Stack, |text| {
+            callers: TextColumn::of(batch, Column::Stack, |text| {
                 stack_json::decode(short(Column::Stack, text, longest)?, names)
             })?,
-            reason: Texts::of(batch, Column::StackReason, |text| {
+            reason: TextColumn::of(batch, Column::StackReason, |text| {
                 Ok(Reason::parse(text).unwrap_or(Reason::Failed))
             })?,
-            elsewhere: Flags::of(batch, Column::StackElsewhere)?,
-            cut: Flags::of(batch, Column::StackCut)?,
+            elsewhere: FlagColumn::of(batch, Column::StackElsewhere)?,
+            cut: FlagColumn::of(batch, Column::StackCut)?,
             // A newer writer may have reasons that this version does not know.
-            end: Texts::of(batch, Column::StackEnd, |text| Ok(ChainEnd::parse(text)))?,
+            end: TextColumn::of(batch, Column::StackEnd, |text| Ok(ChainEnd::parse(text)))?,
             known: FxHashMap::default(),
         })
     }
@@ -283,7 +283,7 @@ impl StackColumns {
         let Some((key, callers)) = self.callers.entry(i) else {
             return Chain::Unknown(self.reason.get(i).copied().unwrap_or(Reason::NotRecorded));
         };
-        let flag = |flags: &Flags| flags.must(i).unwrap_or(false);
+        let flag = |flags: &FlagColumn| flags.must(i).unwrap_or(false);
         let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
         let end = self.end.get(i).copied().flatten();
         let id = *self.known.entry((key, elsewhere, cut, end)).or_insert_with(|| {
@@ -303,21 +303,21 @@ impl StackColumns {
 
 /// The columns of a data location.
 struct DataColumns {
-    address: Numbers<u64>,
+    address: NumberColumn<u64>,
     region: NameColumn,
-    offset: Numbers<u64>,
+    offset: NumberColumn<u64>,
     variable: NameColumn,
-    variable_offset: Numbers<u64>,
+    variable_offset: NumberColumn<u64>,
 }
 
 impl DataColumns {
     fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, Stop> {
         Ok(Self {
-            address: Numbers::of(batch, Column::Address)?,
+            address: NumberColumn::of(batch, Column::Address)?,
             region: NameColumn::of(batch, [Column::Region, Column::RegionReason], names)?,
-            offset: Numbers::of(batch, Column::RegionOffset)?,
+            offset: NumberColumn::of(batch, Column::RegionOffset)?,
             variable: NameColumn::of(batch, [Column::Variable, Column::VariableReason], names)?,
-            variable_offset: Numbers::of(batch, Column::VariableOffset)?,
+            variable_offset: NumberColumn::of(batch, Column::VariableOffset)?,
         })
     }
 

@@ -2,24 +2,24 @@
 
 use parquet::file::reader::ChunkReader;
 
-use super::batch::Values;
+use super::batch::ColumnValues;
 use super::file::Column;
 use super::read_columns::GroupReader;
 use super::read_error::Stop;
 use precise_model::{Name, NameId, Names, Reason};
 
 /// A column of numbers.
-pub(super) struct Numbers<T> {
+pub(super) struct NumberColumn<T> {
     column: Column,
     values: Vec<Option<T>>,
 }
 
-impl<T: Copy + TryFrom<u64>> Numbers<T> {
+impl<T: Copy + TryFrom<u64>> NumberColumn<T> {
     pub fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
         let name = column.name();
         let values = match batch.column(column)? {
-            Values::Small(values) => narrow(name, &values)?,
-            Values::Large(values) => narrow(name, &values)?,
+            ColumnValues::Small(values) => narrow(name, &values)?,
+            ColumnValues::Large(values) => narrow(name, &values)?,
             _ => return Err(Stop::Corrupt(format!("the column {name} has no numbers"))),
         };
         Ok(Self { column, values })
@@ -51,15 +51,15 @@ fn needed(column: Column) -> String {
 }
 
 /// A column of flags.
-pub(super) struct Flags {
+pub(super) struct FlagColumn {
     column: Column,
     values: Vec<Option<bool>>,
 }
 
-impl Flags {
+impl FlagColumn {
     pub fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
         match batch.column(column)? {
-            Values::Flags(values) => Ok(Self { column, values }),
+            ColumnValues::Flags(values) => Ok(Self { column, values }),
             _ => Err(Stop::Corrupt(format!("the column {} has no flags", column.name()))),
         }
     }
@@ -74,18 +74,18 @@ impl Flags {
 }
 
 /// A column of text, each distinct text turned into a `T` once.
-pub(super) struct Texts<T> {
+pub(super) struct TextColumn<T> {
     keys: Vec<Option<u32>>,
     values: Vec<T>,
 }
 
-impl<T> Texts<T> {
+impl<T> TextColumn<T> {
     pub fn of(
         batch: &mut GroupReader<impl ChunkReader + 'static>,
         column: Column,
         mut convert: impl FnMut(&str) -> Result<T, String>,
     ) -> Result<Self, Stop> {
-        let Values::Texts(texts) = batch.column(column)? else {
+        let ColumnValues::Texts(texts) = batch.column(column)? else {
             return Err(Stop::Corrupt(format!("the column {} has no text", column.name())));
         };
         let values = texts.distinct.iter().map(|text| convert(text)).collect::<Result<_, _>>()?;
@@ -105,8 +105,8 @@ impl<T> Texts<T> {
 
 /// A column of names, with the column of reasons for missing names.
 pub(super) struct NameColumn {
-    pub name: Texts<NameId>,
-    reason: Texts<Reason>,
+    pub name: TextColumn<NameId>,
+    reason: TextColumn<Reason>,
 }
 
 impl NameColumn {
@@ -116,10 +116,10 @@ impl NameColumn {
         names: &mut Names,
     ) -> Result<Self, Stop> {
         Ok(Self {
-            name: Texts::of(batch, name, |text| Ok(names.intern(text)))?,
+            name: TextColumn::of(batch, name, |text| Ok(names.intern(text)))?,
             // A newer writer may have reasons that this version does not know: they still are
             // reasons.
-            reason: Texts::of(batch, reason, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?,
+            reason: TextColumn::of(batch, reason, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?,
         })
     }
 

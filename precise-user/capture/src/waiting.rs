@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use super::batch::{Texts, Values};
+use super::batch::{ColumnValues, DistinctTexts};
 use super::file::{Column, ColumnType};
 
 /// The values of one column in few bytes: runs of equal values. Each run has its length, and the
@@ -36,19 +36,21 @@ const LENGTH: usize = 4;
 
 impl Waiting {
     /// Adds the values of `rows` rows. The error says why they cannot be those of the column.
-    pub fn add(&mut self, column: Column, rows: usize, values: &Values) -> Result<(), String> {
+    pub fn add(&mut self, column: Column, rows: usize, values: &ColumnValues) -> Result<(), String> {
         let added = match (column.kind(), values) {
-            (ColumnType::Bool, Values::Flags(flags)) => {
+            (ColumnType::Bool, ColumnValues::Flags(flags)) => {
                 self.push(flags.iter().map(|flag| flag.map(u64::from)))
             }
-            (ColumnType::U8 | ColumnType::U16 | ColumnType::U32, Values::Small(numbers)) => {
+            (ColumnType::U8 | ColumnType::U16 | ColumnType::U32, ColumnValues::Small(numbers)) => {
                 self.push(numbers.iter().map(|number| number.map(u64::from)))
             }
-            (ColumnType::U64 | ColumnType::I64, Values::Large(numbers)) => self.push(numbers.iter().copied()),
-            (ColumnType::Time, Values::Times(times)) => {
+            (ColumnType::U64 | ColumnType::I64, ColumnValues::Large(numbers)) => {
+                self.push(numbers.iter().copied())
+            }
+            (ColumnType::Time, ColumnValues::Times(times)) => {
                 self.push(times.iter().map(|time| time.map(i64::cast_unsigned)))
             }
-            (ColumnType::Text, Values::Texts(texts)) => {
+            (ColumnType::Text, ColumnValues::Texts(texts)) => {
                 let indexes = self.texts.add(texts, column.dictionary());
                 self.push(indexes.into_iter())
             }
@@ -125,7 +127,7 @@ struct Added {
 
 impl Distinct {
     /// Adds texts, and returns the index of each. The dictionary has room for `most` bytes.
-    fn add(&mut self, texts: &Texts, most: usize) -> Vec<Option<u64>> {
+    fn add(&mut self, texts: &DistinctTexts, most: usize) -> Vec<Option<u64>> {
         let before = self.bytes;
         let indexes: Vec<u64> = texts.distinct.iter().map(|text| self.index(text)).collect();
         if self.bytes >= most {
@@ -177,7 +179,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::Waiting;
-    use crate::batch::{Texts, Values};
+    use crate::batch::{ColumnValues, DistinctTexts};
     use crate::file::Column;
 
     proptest! {
@@ -190,7 +192,7 @@ mod tests {
         ) {
             let mut waiting = Waiting::default();
             for batch in &batches {
-                waiting.add(Column::Address, batch.len(), &Values::Large(batch.clone())).unwrap();
+                waiting.add(Column::Address, batch.len(), &ColumnValues::Large(batch.clone())).unwrap();
             }
             let back: Vec<_> =
                 waiting.runs().flat_map(|(value, length)| std::iter::repeat_n(value, length as usize)).collect();
@@ -202,12 +204,12 @@ mod tests {
     fn a_text_is_kept_once_and_counted_when_no_dictionary_has_it() {
         let mut waiting = Waiting::default();
         let long = "x".repeat(Column::Process.dictionary());
-        let short = Texts { keys: vec![Some(0), None, Some(0)], distinct: vec!["a".to_owned()] };
-        waiting.add(Column::Process, 3, &Values::Texts(short.clone())).unwrap();
+        let short = DistinctTexts { keys: vec![Some(0), None, Some(0)], distinct: vec!["a".to_owned()] };
+        waiting.add(Column::Process, 3, &ColumnValues::Texts(short.clone())).unwrap();
         assert_eq!(waiting.bytes(), 0);
-        let texts = Texts { keys: vec![Some(0)], distinct: vec![long.clone()] };
-        waiting.add(Column::Process, 1, &Values::Texts(texts)).unwrap();
-        waiting.add(Column::Process, 3, &Values::Texts(short)).unwrap();
+        let texts = DistinctTexts { keys: vec![Some(0)], distinct: vec![long.clone()] };
+        waiting.add(Column::Process, 1, &ColumnValues::Texts(texts)).unwrap();
+        waiting.add(Column::Process, 3, &ColumnValues::Texts(short)).unwrap();
         assert_eq!(waiting.bytes(), (4 + 1) + (4 + long.len()) + 2 * (4 + 1));
         let texts: Vec<_> = waiting
             .runs()
@@ -220,9 +222,9 @@ mod tests {
     #[test]
     fn what_is_not_of_the_column_is_refused() {
         let mut waiting = Waiting::default();
-        let error = waiting.add(Column::Count, 2, &Values::Large(vec![Some(1), None])).unwrap_err();
+        let error = waiting.add(Column::Count, 2, &ColumnValues::Large(vec![Some(1), None])).unwrap_err();
         assert!(error.contains("count has 1 values for 2 rows"), "{error}");
-        let error = waiting.add(Column::Count, 1, &Values::Small(vec![Some(1)])).unwrap_err();
+        let error = waiting.add(Column::Count, 1, &ColumnValues::Small(vec![Some(1)])).unwrap_err();
         assert!(error.contains("another type"), "{error}");
     }
 }

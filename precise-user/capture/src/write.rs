@@ -12,7 +12,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 
 use super::checkpoint::{self, Schedule};
 use super::file::{Column, META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
-use super::file_output::Output;
+use super::file_output::FileOutput;
 use super::group_file::GroupFile;
 use super::reserve::Reserve;
 use super::row_group::RowGroup;
@@ -66,7 +66,7 @@ pub enum WriteError {
 /// about 64 MiB of values; of 8,192 rows and more, those of 30 s, or of a longer time in
 /// a run of more than an hour.
 pub struct CaptureWriter {
-    file: GroupFile<Output>,
+    file: GroupFile<FileOutput>,
     /// The row group that is not in the file yet, and when it began; `None` if no rows wait.
     group: Option<(RowGroup, Instant)>,
     begin: Instant,
@@ -94,7 +94,7 @@ impl CaptureWriter {
     /// Starts a capture at `path`; `-` is the standard output.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
         let output =
-            Output::create(path).map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
+            FileOutput::create(path).map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
         Self::start(output, path.to_owned())
     }
 
@@ -107,10 +107,10 @@ impl CaptureWriter {
 
     /// Starts a capture that is written to a stream.
     pub fn to_stream(stream: Box<dyn Write + Send>) -> Result<Self, WriteError> {
-        Self::start(Output::stream(stream), PathBuf::from("-"))
+        Self::start(FileOutput::stream(stream), PathBuf::from("-"))
     }
 
-    fn start(output: Output, path: PathBuf) -> Result<Self, WriteError> {
+    fn start(output: FileOutput, path: PathBuf) -> Result<Self, WriteError> {
         let properties = properties().map_err(|e| failed(&path, e))?;
         let schema = schema().map_err(|e| failed(&path, e))?;
         let file = match GroupFile::start(output, schema, properties) {

@@ -10,11 +10,11 @@ use super::row_group::RowGroup;
 use super::write::properties;
 use super::write_rows::batch;
 use precise_model::Capture;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 
 /// The rows of an epoch in which processes and containers come and go.
 fn epoch(number: u32) -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     for row in number * 200..(number + 1) * 200 {
         let process = row / 7;
         let address = 0x7f00_0000_0000 + u64::from(process % 256) * 0x10_0000 + u64::from(row % 900) * 64;
@@ -78,7 +78,7 @@ fn memory_hardly_depends_on_the_row_groups_before() {
 fn the_size_of_texts_is_known_before_they_are_encoded() {
     let mut group = RowGroup::start();
     for number in 0..4 {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         for row in number * 1024..(number + 1) * 1024 {
             let _ = builder.cell().samples(1).process(1, &format!("{row:02000x}"));
         }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
+use precise_common::data_src::{DataSource, MemoryLevel, Snoop, Tlb};
 use precise_common::latency;
 
-use super::batch::{Batch, Texts, Values};
+use super::batch::{Batch, ColumnValues, DistinctTexts};
 use super::file::{Column, ColumnType, ROW_GROUP_ROWS};
 use super::stack_json::{self, JsonFrame};
 use precise_model::words;
@@ -77,7 +77,7 @@ fn missing(what: &str, index: u32, known: usize) -> String {
     format!("a row refers to {what} {index}, but there are only {known}")
 }
 
-fn column(capture: &Capture, rows: &[Joined], which: Column) -> Values {
+fn column(capture: &Capture, rows: &[Joined], which: Column) -> ColumnValues {
     let names = &capture.names;
     let name_column = |get: &dyn Fn(&Joined) -> Option<Name>| {
         text(rows.iter().map(|r| get(r).and_then(known)), |id: NameId| Cow::Borrowed(names.get(id)))
@@ -91,7 +91,7 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> Values {
     let time = |get: &dyn Fn(&Epoch) -> u64| {
         let start = capture.meta.start_unix_ns;
         let unix_us = |r: &Joined| (start.saturating_add(get(&r.epoch)) / 1000).cast_signed();
-        Values::Times(rows.iter().map(|r| Some(unix_us(r))).collect())
+        ColumnValues::Times(rows.iter().map(|r| Some(unix_us(r))).collect())
     };
     let owned = |get: &dyn Fn(&'_ Owner) -> Option<&'_ str>| {
         let path = |id: NameId| capture.meta.owner(names.get(id)).and_then(get);
@@ -193,7 +193,7 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> Values {
         }
         Column::VariableReason => reason_column(&|r| r.data.map(|d| d.variable)),
         Column::Op => said(&words::op),
-        Column::Level => said(&|s| (s.level != Level::Na).then(|| s.level.name())),
+        Column::Level => said(&|s| (s.level != MemoryLevel::Na).then(|| s.level.name())),
         Column::LevelMiss => bools(rows, |r| r.source.map(|s| s.miss)),
         Column::Snoop => said(&|s| words::snoop(s).map(Snoop::name)),
         Column::Tlb => said(&|s| words::tlb(s).map(Tlb::name)),
@@ -225,11 +225,11 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> Values {
 
 /// Limits the values of a column with a sign to what it can have. No machine counts so far, but an
 /// imported file may claim it.
-fn signed(which: Column, values: Values) -> Values {
+fn signed(which: Column, values: ColumnValues) -> ColumnValues {
     match values {
-        Values::Large(values) if which.kind() == ColumnType::I64 => {
+        ColumnValues::Large(values) if which.kind() == ColumnType::I64 => {
             let most = i64::MAX.cast_unsigned();
-            Values::Large(values.into_iter().map(|value| value.map(|value| value.min(most))).collect())
+            ColumnValues::Large(values.into_iter().map(|value| value.map(|value| value.min(most))).collect())
         }
         values => values,
     }
@@ -279,26 +279,26 @@ fn inlined(capture: &Capture, id: LocationId) -> String {
 fn text<'a, K: Copy + Eq + std::hash::Hash>(
     references: impl Iterator<Item = Option<K>>,
     text: impl FnMut(K) -> Cow<'a, str>,
-) -> Values {
-    Values::Texts(Texts::of(references, text))
+) -> ColumnValues {
+    ColumnValues::Texts(DistinctTexts::of(references, text))
 }
 
-fn u32s(rows: &[Joined], get: impl Fn(&Joined) -> u32) -> Values {
-    Values::Small(rows.iter().map(|r| Some(get(r))).collect())
+fn u32s(rows: &[Joined], get: impl Fn(&Joined) -> u32) -> ColumnValues {
+    ColumnValues::Small(rows.iter().map(|r| Some(get(r))).collect())
 }
 
-fn some_u32s(rows: &[Joined], get: impl Fn(&Joined) -> Option<u32>) -> Values {
-    Values::Small(rows.iter().map(get).collect())
+fn some_u32s(rows: &[Joined], get: impl Fn(&Joined) -> Option<u32>) -> ColumnValues {
+    ColumnValues::Small(rows.iter().map(get).collect())
 }
 
-fn u64s(rows: &[Joined], get: impl Fn(&Joined) -> u64) -> Values {
-    Values::Large(rows.iter().map(|r| Some(get(r))).collect())
+fn u64s(rows: &[Joined], get: impl Fn(&Joined) -> u64) -> ColumnValues {
+    ColumnValues::Large(rows.iter().map(|r| Some(get(r))).collect())
 }
 
-fn some_u64s(rows: &[Joined], get: impl Fn(&Joined) -> Option<u64>) -> Values {
-    Values::Large(rows.iter().map(get).collect())
+fn some_u64s(rows: &[Joined], get: impl Fn(&Joined) -> Option<u64>) -> ColumnValues {
+    ColumnValues::Large(rows.iter().map(get).collect())
 }
 
-fn bools(rows: &[Joined], get: impl Fn(&Joined) -> Option<bool>) -> Values {
-    Values::Flags(rows.iter().map(get).collect())
+fn bools(rows: &[Joined], get: impl Fn(&Joined) -> Option<bool>) -> ColumnValues {
+    ColumnValues::Flags(rows.iter().map(get).collect())
 }

@@ -42,14 +42,14 @@ pub enum Dependence {
     /// Not known.
     Unknown {
         /// The reason.
-        why: Why,
+        why: UnknownDependence,
     },
 }
 
 /// The reason why the dependence of a load is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum UnknownDependence {
     /// The caller passes the address, and the load is in no loop of this function.
     Caller,
     /// A called function returned the address, or left it in a register.
@@ -58,7 +58,7 @@ pub enum Why {
     Lost,
 }
 
-impl Why {
+impl UnknownDependence {
     /// Returns the reason in a few words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ struct Memory {
 #[derive(Default)]
 struct Sources {
     loads: BTreeSet<usize>,
-    unknown: BTreeSet<Why>,
+    unknown: BTreeSet<UnknownDependence>,
 }
 
 /// A load, and the loop that it was walked back in, by first instruction and length.
@@ -197,7 +197,7 @@ impl Dependences {
         }
         while let Some((at, holder)) = walk.open.pop() {
             if walk.seen.len() > MAX_STEPS {
-                sources.unknown.insert(Why::Lost);
+                sources.unknown.insert(UnknownDependence::Lost);
                 break;
             }
             walk.at(at, holder, &mut sources);
@@ -257,7 +257,11 @@ impl Walk<'_> {
         if self.within.is_none() && (at == 0 || before.is_empty()) {
             let stack = matches!(holder, Holder::Register(Register::RSP));
             if !stack {
-                sources.unknown.insert(if at == 0 { Why::Caller } else { Why::Lost });
+                sources.unknown.insert(if at == 0 {
+                    UnknownDependence::Caller
+                } else {
+                    UnknownDependence::Lost
+                });
             }
         }
     }
@@ -274,7 +278,7 @@ impl Walk<'_> {
                     return;
                 }
             } else if !step.call && step.defines(Holder::Register(base)).is_some() {
-                sources.unknown.insert(Why::Lost);
+                sources.unknown.insert(UnknownDependence::Lost);
                 return;
             }
             return self.before(at, holder, sources);
@@ -284,7 +288,7 @@ impl Walk<'_> {
             self.before(at, holder, sources);
         }
         if step.call {
-            sources.unknown.insert(Why::Call);
+            sources.unknown.insert(UnknownDependence::Call);
             return;
         }
         match &step.load {

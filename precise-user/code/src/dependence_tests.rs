@@ -13,7 +13,7 @@ const fn chase(hops: usize) -> Dependence {
     Dependence::Chase { hops }
 }
 
-const fn unknown(why: Why) -> Dependence {
+const fn unknown(why: UnknownDependence) -> Dependence {
     Dependence::Unknown { why }
 }
 
@@ -96,12 +96,12 @@ fn values_put_aside_on_the_stack_are_found_again() {
 fn what_is_not_known_is_said() {
     // One step per call: the loop may be in the caller.
     let once = loads("mov (%rdi),%rax\n mov 8(%rax),%rax\n ret");
-    assert_eq!(once[0], (0, unknown(Why::Caller), vec![]));
+    assert_eq!(once[0], (0, unknown(UnknownDependence::Caller), vec![]));
     assert_eq!(once[1], (1, Gather, vec![0]));
     let called = loads("1: call next\n mov (%rax),%rcx\n test %rcx,%rcx\n jne 1b\n next: ret");
-    assert_eq!(called[0], (1, unknown(Why::Call), vec![]));
+    assert_eq!(called[0], (1, unknown(UnknownDependence::Call), vec![]));
     let table = "jmp *%rax\n mov (%rdi),%rcx\n ret";
-    assert_eq!(loads(table)[0].1, unknown(Why::Lost));
+    assert_eq!(loads(table)[0].1, unknown(UnknownDependence::Lost));
     let instructions = assemble("mov %rax,(%rdi)\n lea 8(%rdi),%rax\n nop 8(%rax)\n add %rax,%rcx");
     let mut dependences = Dependences::of(&instructions);
     assert!((0..5).all(|i| dependences.load(i).is_none()), "no loads");

@@ -14,7 +14,7 @@ pub mod types;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use dependence::{Dependence, Dependences, Load, Why};
+pub use dependence::{Dependence, Dependences, Load, UnknownDependence};
 pub use disassembly::disassemble;
 
 /// A function to list, as a capture identifies it.

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use super::term::{Class, Term};
+use super::term::{NamedValue, Term};
 
 /// A filter expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,12 +15,12 @@ pub enum Expr {
     /// The part does not hold.
     Not(Box<Expr>),
     /// One test.
-    Test(Test),
+    Test(TermTest),
 }
 
 /// A test of one term.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Test {
+pub enum TermTest {
     /// A comparison of a number with a bound: `latency >= 100`.
     Bound(Term, Order, u64),
     /// A number that has at least one of these bits: `addr & 0x20`.
@@ -32,7 +32,7 @@ pub enum Test {
         /// Whether the test holds for numbers that are none of the items.
         negated: bool,
         /// The items; not empty.
-        items: Vec<Item>,
+        items: Vec<NumberItem>,
     },
     /// A named value that is one of `values`, or none of them.
     Class {
@@ -41,7 +41,7 @@ pub enum Test {
         /// Whether the test holds for samples that have none of the values.
         negated: bool,
         /// The values, which belong to that term; not empty.
-        values: Vec<Class>,
+        values: Vec<NamedValue>,
     },
     /// A text that is one of `values`, or none of them.
     Text {
@@ -69,7 +69,7 @@ pub enum Order {
 
 /// A number, or a range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum NumberItem {
     /// A single number.
     One(u64),
     /// The numbers from the first up to, but not including, the second, which is larger: `lo..hi`.
@@ -78,7 +78,7 @@ pub enum Item {
     From(u64),
 }
 
-impl Item {
+impl NumberItem {
     /// Returns the first and the last number, both included.
     pub fn bounds(self) -> (u64, u64) {
         match self {
@@ -142,7 +142,7 @@ impl Expr {
     }
 
     /// Returns the tests, in the order of the text.
-    pub fn tests(&self) -> Vec<&Test> {
+    pub fn tests(&self) -> Vec<&TermTest> {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::tests).collect(),
             Self::Not(inner) => inner.tests(),
@@ -151,7 +151,7 @@ impl Expr {
     }
 }
 
-impl Test {
+impl TermTest {
     /// Returns the term that is tested.
     pub fn term(&self) -> Term {
         match self {
@@ -214,7 +214,7 @@ impl fmt::Display for Order {
     }
 }
 
-impl fmt::Display for Test {
+impl fmt::Display for TermTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bound(term, order, number) => {
@@ -222,9 +222,9 @@ impl fmt::Display for Test {
             }
             Self::Bits(term, bits) => write!(f, "{} & {bits:#x}", term.name()),
             Self::Number { term, negated, items } => list(f, *term, *negated, items, |item, f| match item {
-                Item::One(number) => write!(f, "{}", Number(*term, *number)),
-                Item::Range(low, end) => write!(f, "{}..{}", Number(*term, *low), Number(*term, *end)),
-                Item::From(low) => write!(f, "{}..", Number(*term, *low)),
+                NumberItem::One(number) => write!(f, "{}", Number(*term, *number)),
+                NumberItem::Range(low, end) => write!(f, "{}..{}", Number(*term, *low), Number(*term, *end)),
+                NumberItem::From(low) => write!(f, "{}..", Number(*term, *low)),
             }),
             Self::Class { term: Term::Mode, negated: false, values } if values.len() == 1 => {
                 f.write_str(values[0].name())
@@ -274,12 +274,12 @@ trait ListItem {
     }
 }
 
-impl ListItem for Item {
+impl ListItem for NumberItem {
     fn is_single(&self) -> bool {
         matches!(self, Self::One(_))
     }
 }
-impl ListItem for Class {}
+impl ListItem for NamedValue {}
 impl ListItem for String {}
 
 /// A number in the format of its term: addresses in hexadecimal, page sizes with their unit.

@@ -4,12 +4,12 @@
 //! same operand are merged: `mem_lvl in {l1, l2}` is one compare. Each conjunct that the user wrote
 //! has one ledger counter, however many clauses it needs.
 
-use precise_common::config::{Config, MAX_SLOTS, Slot};
+use precise_common::config::{Config, FilterSlot, MAX_SLOTS};
 
 use super::ast::Expr;
 use super::atom::{Atom, Joined};
 use super::error::CompileError;
-use super::lower::{Fields, Lowering, Node, Options, Resolver};
+use super::lower::{CompilerOptions, Expression, Lowering, OptionalFields, Resolver};
 
 /// The limit on the clauses of one conjunct; the compiler gives up beyond it.
 const MAX_WORK: usize = 128;
@@ -22,11 +22,11 @@ const MAX_STEPS: usize = 20_000;
 pub struct Compiled {
     /// The compares, at most [`MAX_SLOTS`]. [`Slot::clause`] is an index into `clauses`; the
     /// clauses of one conjunct share it.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<FilterSlot>,
     /// The conjuncts as text. They are the names of the ledger's counters of rejected samples.
     pub clauses: Vec<String>,
     /// The fields that the event must record for the slots.
-    pub needs: Fields,
+    pub needs: OptionalFields,
     /// Warnings for the user: conjuncts that are always true.
     pub warnings: Vec<String>,
 }
@@ -47,7 +47,7 @@ pub struct EventFields<'a> {
     /// The event or preset, as the user would write it.
     pub name: &'a str,
     /// The fields that its samples have.
-    pub fields: Fields,
+    pub fields: OptionalFields,
 }
 
 /// Checks that `event` records every field that the expression tests.
@@ -58,19 +58,19 @@ pub struct EventFields<'a> {
 /// of `others` that does.
 pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -> Result<(), CompileError> {
     for test in expr.tests() {
-        let needed = Fields::of_term(test.term());
+        let needed = OptionalFields::of_term(test.term());
         if event.fields.have(needed) {
             continue;
         }
         let what = match needed {
-            Fields { address: true, .. } => "the data address",
-            Fields { latency: true, .. } => "the access latency",
-            Fields { phys_address: true, .. } => "the physical address",
-            Fields { page_size: true, .. } => "the page size",
-            Fields { branch: true, .. } => "the outcome of the branch",
-            Fields { fetch: true, .. } => "the outcome of the fetch",
-            Fields { access: true, .. } => "the registers of IBS ops (ibs_op)",
-            Fields { ccx: true, .. } => {
+            OptionalFields { address: true, .. } => "the data address",
+            OptionalFields { latency: true, .. } => "the access latency",
+            OptionalFields { phys_address: true, .. } => "the physical address",
+            OptionalFields { page_size: true, .. } => "the page size",
+            OptionalFields { branch: true, .. } => "the outcome of the branch",
+            OptionalFields { fetch: true, .. } => "the outcome of the fetch",
+            OptionalFields { access: true, .. } => "the registers of IBS ops (ibs_op)",
+            OptionalFields { ccx: true, .. } => {
                 "the core complex that served the access (IBS ops of Zen 4 and later)"
             }
             _ => "the data source",
@@ -87,7 +87,11 @@ pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -
 }
 
 /// Compiles an expression.
-pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result<Compiled, CompileError> {
+pub fn compile(
+    expr: &Expr,
+    options: CompilerOptions,
+    resolver: &dyn Resolver,
+) -> Result<Compiled, CompileError> {
     let lowering = Lowering { options, resolver };
     let conjuncts = match expr.negations_inside() {
         Expr::All(parts) => parts,
@@ -117,7 +121,7 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
                 let last = compares.len().saturating_sub(1);
                 for (index, (operand, compare, low, high)) in compares.into_iter().enumerate() {
                     let ends_clause = u32::from(index == last);
-                    slots.push(Slot { operand, compare, low, high, clause: number, ends_clause });
+                    slots.push(FilterSlot { operand, compare, low, high, clause: number, ends_clause });
                 }
             }
         }
@@ -127,8 +131,9 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
     if needed > MAX_SLOTS {
         return Err(CompileError::TooComplex { needed, at_least: false, allowed: MAX_SLOTS });
     }
-    compiled.needs =
-        slots.iter().fold(Fields::default(), |all, slot| all.with(Fields::of_operand(slot.operand)));
+    compiled.needs = slots
+        .iter()
+        .fold(OptionalFields::default(), |all, slot| all.with(OptionalFields::of_operand(slot.operand)));
     compiled.slots = slots;
     compiled.clauses = all.into_iter().map(|(text, _)| text).collect();
     Ok(compiled)
@@ -139,12 +144,12 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
 type Clause = Vec<Atom>;
 
 /// Returns the clauses that must all hold for `node` to hold.
-fn clauses(node: &Node) -> Result<Vec<Clause>, CompileError> {
+fn clauses(node: &Expression) -> Result<Vec<Clause>, CompileError> {
     match node {
-        Node::Atom(atom) if atom.is_always() => Ok(Vec::new()),
-        Node::Atom(atom) if atom.is_never() => Ok(vec![Vec::new()]),
-        Node::Atom(atom) => Ok(vec![vec![atom.clone()]]),
-        Node::All(parts) => {
+        Expression::Atom(atom) if atom.is_always() => Ok(Vec::new()),
+        Expression::Atom(atom) if atom.is_never() => Ok(vec![Vec::new()]),
+        Expression::Atom(atom) => Ok(vec![vec![atom.clone()]]),
+        Expression::All(parts) => {
             let mut all = Vec::new();
             for part in parts {
                 for clause in clauses(part)? {
@@ -156,7 +161,7 @@ fn clauses(node: &Node) -> Result<Vec<Clause>, CompileError> {
             }
             bounded(all)
         }
-        Node::Any(parts) => {
+        Expression::Any(parts) => {
             let mut product: Vec<Clause> = vec![Vec::new()];
             for part in parts {
                 let factor = clauses(part)?;

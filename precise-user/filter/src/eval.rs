@@ -3,11 +3,11 @@
 //!
 //! The two share no code on purpose. If they agree on every sample, the compiler is correct.
 
-use precise_common::config::{Slot, compare, operand, watched};
-use precise_common::data_src::{DataSource, Level, bits};
+use precise_common::config::{FilterSlot, compare, operand, watched};
+use precise_common::data_src::{DataSource, MemoryLevel, bits};
 
-use super::ast::{Expr, Order, Test};
-use super::lower::{CgroupMatch, Options, Resolver};
+use super::ast::{Expr, Order, TermTest};
+use super::lower::{CgroupMatch, CompilerOptions, Resolver};
 use super::term::Term;
 
 /// The facts of a sample that a filter can test.
@@ -53,7 +53,7 @@ pub struct SampleFacts {
 /// # Errors
 ///
 /// Returns the first clause that the sample fails.
-pub fn slots_pass(slots: &[Slot], sample: &SampleFacts) -> Result<(), u32> {
+pub fn slots_pass(slots: &[FilterSlot], sample: &SampleFacts) -> Result<(), u32> {
     let mut clause_holds = false;
     for slot in slots.iter().filter(|slot| slot.operand != operand::NONE) {
         clause_holds = clause_holds || slot_holds(slot, sample);
@@ -67,7 +67,7 @@ pub fn slots_pass(slots: &[Slot], sample: &SampleFacts) -> Result<(), u32> {
     Ok(())
 }
 
-fn slot_holds(slot: &Slot, sample: &SampleFacts) -> bool {
+fn slot_holds(slot: &FilterSlot, sample: &SampleFacts) -> bool {
     let (low, high) = (slot.low, slot.high);
     let holds = match slot.operand {
         operand::CGROUP_SUBTREE => sample.ancestors.get(high as usize).copied().unwrap_or(0) == low,
@@ -116,7 +116,7 @@ fn is_watched(sample: &SampleFacts, first: u64, last: u64) -> bool {
 pub fn expr_passes(
     expr: &Expr,
     sample: &SampleFacts,
-    options: Options,
+    options: CompilerOptions,
     resolver: &dyn Resolver,
 ) -> Result<bool, String> {
     let recurse = |part: &Expr| expr_passes(part, sample, options, resolver);
@@ -136,7 +136,7 @@ pub fn expr_passes(
             any
         }
         Expr::Not(inner) => !recurse(inner)?,
-        Expr::Test(Test::Bound(term, order, bound)) => {
+        Expr::Test(TermTest::Bound(term, order, bound)) => {
             let value = number(*term, sample);
             match order {
                 Order::Less => value < *bound,
@@ -145,8 +145,8 @@ pub fn expr_passes(
                 Order::AtLeast => value >= *bound,
             }
         }
-        Expr::Test(Test::Bits(term, mask)) => number(*term, sample) & mask != 0,
-        Expr::Test(Test::Number { term, negated, items }) => {
+        Expr::Test(TermTest::Bits(term, mask)) => number(*term, sample) & mask != 0,
+        Expr::Test(TermTest::Number { term, negated, items }) => {
             let value = number(*term, sample);
             let holds = items.iter().any(|item| {
                 let (low, high) = item.bounds();
@@ -154,11 +154,11 @@ pub fn expr_passes(
             });
             holds != *negated
         }
-        Expr::Test(Test::Class { term, negated, values }) => {
+        Expr::Test(TermTest::Class { term, negated, values }) => {
             let holds = values.iter().any(|value| class(*term, value.name(), sample, options));
             holds != *negated
         }
-        Expr::Test(Test::Text { term, negated, values }) => {
+        Expr::Test(TermTest::Text { term, negated, values }) => {
             let mut any = false;
             for value in values {
                 any |= match term {
@@ -200,7 +200,7 @@ fn number(term: Term, sample: &SampleFacts) -> u64 {
 }
 
 /// Returns whether a named value holds, by the kernel's `PERF_MEM_*` bits.
-fn class(term: Term, name: &str, sample: &SampleFacts, options: Options) -> bool {
+fn class(term: Term, name: &str, sample: &SampleFacts, options: CompilerOptions) -> bool {
     let field = |field: (u32, u32)| (sample.data_src >> field.0) & ((1 << field.1) - 1);
     let (snoop, snoopx, blk, lock) =
         (field(bits::SNOOP), field(bits::SNOOPX), field(bits::BLK), field(bits::LOCK));
@@ -278,7 +278,7 @@ fn access(name: &str, outcome: u64) -> bool {
 
 /// Uses the number of the data source.
 fn ccx(name: &str, outcome: u64) -> bool {
-    let source = precise_common::ibs::Outcome(outcome).source();
+    let source = precise_common::ibs::OutcomeBits(outcome).source();
     matches!((name, source), ("same_ccx", 1) | ("other_ccx", 2) | ("other_node", 5))
 }
 
@@ -298,7 +298,7 @@ fn fetch(name: &str, outcome: u64) -> bool {
     }
 }
 
-fn remote(word: u64, options: Options) -> bool {
+fn remote(word: u64, options: CompilerOptions) -> bool {
     let legacy = (word & bits::mask(bits::LVL)) >> bits::LVL.0;
     // If L3 or local RAM is set together with a remote level, the near one served the access, as in
     // `DataSource::decode`.
@@ -307,14 +307,14 @@ fn remote(word: u64, options: Options) -> bool {
 }
 
 fn has_number(word: u64) -> bool {
-    DataSource::decode(word & bits::mask(bits::LVL_NUM)).level != Level::Na
+    DataSource::decode(word & bits::mask(bits::LVL_NUM)).level != MemoryLevel::Na
 }
 
 /// Returns the names of the levels in a word: usually one. There are several only for bits that no
 /// driver sets together.
-fn levels(word: u64, options: Options) -> Vec<&'static str> {
+fn levels(word: u64, options: CompilerOptions) -> Vec<&'static str> {
     let number = DataSource::decode(word & bits::mask(bits::LVL_NUM)).level;
-    if number != Level::Na {
+    if number != MemoryLevel::Na {
         return vec![level_name(number)];
     }
     if !options.legacy_levels {
@@ -325,25 +325,25 @@ fn levels(word: u64, options: Options) -> Vec<&'static str> {
     // group counts.
     let decoded = |mask: u64| DataSource::decode((legacy & mask) << bits::LVL.0).level;
     let groups = [decoded(0x38), decoded(0xfc0), decoded(0x1000), decoded(0x2000)];
-    let told: Vec<_> = groups.into_iter().filter(|level| *level != Level::Na).map(level_name).collect();
+    let told: Vec<_> = groups.into_iter().filter(|level| *level != MemoryLevel::Na).map(level_name).collect();
     if told.is_empty() { vec!["na"] } else { told }
 }
 
-fn level_name(level: Level) -> &'static str {
+fn level_name(level: MemoryLevel) -> &'static str {
     match level {
-        Level::Na => "na",
-        Level::L1 => "l1",
-        Level::Lfb => "lfb",
-        Level::L2 => "l2",
-        Level::L2Mhb => "mhb",
-        Level::L3 => "l3",
-        Level::L4 => "l4",
-        Level::Msc => "msc",
-        Level::AnyCache => "any_cache",
-        Level::Ram => "ram",
-        Level::Pmem => "pmem",
-        Level::Cxl => "cxl",
-        Level::Io => "io",
-        Level::Uncached => "unc",
+        MemoryLevel::Na => "na",
+        MemoryLevel::L1 => "l1",
+        MemoryLevel::Lfb => "lfb",
+        MemoryLevel::L2 => "l2",
+        MemoryLevel::L2Mhb => "mhb",
+        MemoryLevel::L3 => "l3",
+        MemoryLevel::L4 => "l4",
+        MemoryLevel::Msc => "msc",
+        MemoryLevel::AnyCache => "any_cache",
+        MemoryLevel::Ram => "ram",
+        MemoryLevel::Pmem => "pmem",
+        MemoryLevel::Cxl => "cxl",
+        MemoryLevel::Io => "io",
+        MemoryLevel::Uncached => "unc",
     }
 }

@@ -31,11 +31,11 @@ mod term;
 #[cfg(test)]
 mod tests;
 
-pub use ast::{Expr, Item, Order, Test};
+pub use ast::{Expr, NumberItem, Order, TermTest};
 pub use compile::{Compiled, EventFields, check, compile};
 pub use error::{CompileError, ParseError};
-pub use flags::Flags;
+pub use flags::FilterFlags;
 pub use literal::check_comm;
-pub use lower::{CgroupMatch, Fields, NoCgroups, Options, Resolver};
+pub use lower::{CgroupMatch, CompilerOptions, NoCgroups, OptionalFields, Resolver};
 pub use parse::parse;
-pub use term::{Class, Term, TermKind};
+pub use term::{NamedValue, Term, TermKind};

@@ -1,16 +1,16 @@
 //! Lowers tests to atoms: the meaning of each term in bits and numbers.
 
 use precise_common::config::{operand, watched};
-use precise_common::data_src::Level;
+use precise_common::data_src::MemoryLevel;
 
-use super::ast::{Expr, Order, Test};
+use super::ast::{Expr, Order, TermTest};
 use super::atom::{Atom, Numbers};
 use super::error::CompileError;
-use super::term::{Class, Meaning, Term, TermKind, numbers, window};
+use super::term::{Meaning, NamedValue, Term, TermKind, numbers, window};
 
 /// Options of the compiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct CompilerOptions {
     /// Whether the legacy bits of `mem_lvl` decide about `mem_lvl` and `mem_remote` when
     /// `mem_lvl_num` is not given. IBS needs it before Linux 6.2. It costs about two compares for
     /// each test of those two terms.
@@ -59,7 +59,7 @@ impl Resolver for NoCgroups {
 
 /// The fields that a sample has only if the event was opened for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fields {
+pub struct OptionalFields {
     /// Data address: `PERF_SAMPLE_ADDR`.
     pub address: bool,
     /// Access latency: `PERF_SAMPLE_WEIGHT` or `PERF_SAMPLE_WEIGHT_STRUCT`.
@@ -81,7 +81,7 @@ pub struct Fields {
     pub ccx: bool,
 }
 
-impl Fields {
+impl OptionalFields {
     /// Returns the fields that a slot with this operand needs.
     pub fn of_operand(operand: u32) -> Self {
         Self {
@@ -131,13 +131,13 @@ impl Fields {
 
 /// An expression over atoms. An empty `All` always holds, an empty `Any` never holds.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
-    All(Vec<Node>),
-    Any(Vec<Node>),
+pub(super) enum Expression {
+    All(Vec<Expression>),
+    Any(Vec<Expression>),
     Atom(Atom),
 }
 
-impl Node {
+impl Expression {
     fn opposite(self) -> Self {
         match self {
             Self::All(parts) => Self::Any(parts.into_iter().map(Self::opposite).collect()),
@@ -148,27 +148,27 @@ impl Node {
 }
 
 pub(super) struct Lowering<'a> {
-    pub options: Options,
+    pub options: CompilerOptions,
     pub resolver: &'a dyn Resolver,
 }
 
 impl Lowering<'_> {
-    pub fn expr(&self, expr: &Expr) -> Result<Node, CompileError> {
+    pub fn expr(&self, expr: &Expr) -> Result<Expression, CompileError> {
         Ok(match expr {
             Expr::All(parts) => {
-                Node::All(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?)
+                Expression::All(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?)
             }
             Expr::Any(parts) => {
-                Node::Any(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?)
+                Expression::Any(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?)
             }
             Expr::Not(inner) => self.expr(inner)?.opposite(),
             Expr::Test(test) => self.test(test)?,
         })
     }
 
-    fn test(&self, test: &Test) -> Result<Node, CompileError> {
+    fn test(&self, test: &TermTest) -> Result<Expression, CompileError> {
         let (node, negated) = match test {
-            Test::Bound(term, order, bound) => {
+            TermTest::Bound(term, order, bound) => {
                 let range = match order {
                     Order::Less => bound.checked_sub(1).map(|high| (0, high)),
                     Order::AtMost => Some((0, *bound)),
@@ -177,52 +177,52 @@ impl Lowering<'_> {
                 };
                 (number(*term, range.into_iter().collect()), false)
             }
-            Test::Number { term, negated, items } => {
+            TermTest::Number { term, negated, items } => {
                 (number(*term, items.iter().map(|item| item.bounds()).collect()), *negated)
             }
-            Test::Bits(term, mask) => (bits(*term, *mask), false),
-            Test::Class { term: Term::Level, negated, values } => (self.level(values), *negated),
-            Test::Class { negated, values, .. } => {
-                (Node::Any(values.iter().map(|value| self.class(value)).collect()), *negated)
+            TermTest::Bits(term, mask) => (bits(*term, *mask), false),
+            TermTest::Class { term: Term::Level, negated, values } => (self.level(values), *negated),
+            TermTest::Class { negated, values, .. } => {
+                (Expression::Any(values.iter().map(|value| self.class(value)).collect()), *negated)
             }
-            Test::Text { term: Term::Comm, negated, values } => {
-                (Node::Any(values.iter().map(|name| comm(name)).collect()), *negated)
+            TermTest::Text { term: Term::Comm, negated, values } => {
+                (Expression::Any(values.iter().map(|name| comm(name)).collect()), *negated)
             }
-            Test::Text { negated, values, .. } => {
+            TermTest::Text { negated, values, .. } => {
                 let cgroups = values.iter().map(|path| self.cgroup(path));
-                (Node::Any(cgroups.collect::<Result<_, _>>()?), *negated)
+                (Expression::Any(cgroups.collect::<Result<_, _>>()?), *negated)
             }
         };
         Ok(if negated { node.opposite() } else { node })
     }
 
-    fn class(&self, value: &Class) -> Node {
+    fn class(&self, value: &NamedValue) -> Expression {
         match value.meaning {
             Meaning::Window { shift, set } => in_window(shift, set),
             Meaning::NoBit(mask) => {
-                Node::Atom(Atom::Bits { operand: operand::DATA_SRC, mask, negated: true })
+                Expression::Atom(Atom::Bits { operand: operand::DATA_SRC, mask, negated: true })
             }
             Meaning::Level(_) => self.level(std::slice::from_ref(value)),
             Meaning::Remote(true) => self.remote(),
             Meaning::Remote(false) => self.remote().opposite(),
             Meaning::Outcome { all, none } => {
                 let bits =
-                    |mask, negated| Node::Atom(Atom::Bits { operand: operand::OUTCOME, mask, negated });
+                    |mask, negated| Expression::Atom(Atom::Bits { operand: operand::OUTCOME, mask, negated });
                 let each = (0..u64::BITS).map(|bit| 1 << bit).filter(|bit| all & bit != 0);
                 let without = (none != 0).then(|| bits(none, true));
-                Node::All(each.map(|bit| bits(bit, false)).chain(without).collect())
+                Expression::All(each.map(|bit| bits(bit, false)).chain(without).collect())
             }
             Meaning::Kernel(kernel) => {
                 let kernel = u64::from(kernel);
                 let numbers = Numbers::new(vec![(kernel, kernel)], 1);
-                Node::Atom(Atom::Number { operand: operand::KERNEL, max: 1, numbers })
+                Expression::Atom(Atom::Number { operand: operand::KERNEL, max: 1, numbers })
             }
         }
     }
 
     /// Returns a test for one of these levels. `mem_lvl_num` decides; if it is not given, the
     /// legacy bits decide, which are all that IBS fills before Linux 6.2.
-    fn level(&self, values: &[Class]) -> Node {
+    fn level(&self, values: &[NamedValue]) -> Expression {
         let wanted =
             |level| values.iter().any(|value| matches!(value.meaning, Meaning::Level(l) if l == level));
         let mut by_number = 0;
@@ -236,43 +236,57 @@ impl Lowering<'_> {
         }
         // `na` means that neither the number nor a legacy bit is given.
         let by_number = by_number & !level_not_given();
-        let near =
-            [(Level::L1, numbers(1, 0, 0)), (Level::Lfb, numbers(2, 0, 1)), (Level::L2, numbers(4, 0, 3))];
-        let far = [
-            (Level::L3, numbers(1, 0, 0)),
-            (Level::Ram, numbers(2 | 4 | 8, 0, 1)),
-            (Level::AnyCache, numbers(16 | 32, 0, 15)),
+        let near = [
+            (MemoryLevel::L1, numbers(1, 0, 0)),
+            (MemoryLevel::Lfb, numbers(2, 0, 1)),
+            (MemoryLevel::L2, numbers(4, 0, 3)),
         ];
-        let set = |group: &[(Level, u64)]| group.iter().filter(|g| wanted(g.0)).fold(0, |set, g| set | g.1);
-        let odd =
-            if wanted(Level::Io) { 1 << 17 } else { 0 } | if wanted(Level::Uncached) { 1 << 18 } else { 0 };
+        let far = [
+            (MemoryLevel::L3, numbers(1, 0, 0)),
+            (MemoryLevel::Ram, numbers(2 | 4 | 8, 0, 1)),
+            (MemoryLevel::AnyCache, numbers(16 | 32, 0, 15)),
+        ];
+        let set =
+            |group: &[(MemoryLevel, u64)]| group.iter().filter(|g| wanted(g.0)).fold(0, |set, g| set | g.1);
+        let odd = if wanted(MemoryLevel::Io) { 1 << 17 } else { 0 }
+            | if wanted(MemoryLevel::Uncached) { 1 << 18 } else { 0 };
         let mut legacy = vec![
             in_window(window::LEGACY_NEAR, set(&near)),
             in_window(window::LEGACY_FAR, set(&far)),
-            Node::Atom(Atom::Bits { operand: operand::DATA_SRC, mask: odd, negated: false }),
+            Expression::Atom(Atom::Bits { operand: operand::DATA_SRC, mask: odd, negated: false }),
         ];
-        if wanted(Level::Na) {
-            legacy.push(Node::Atom(Atom::Bits { operand: operand::DATA_SRC, mask: 0x7_ff00, negated: true }));
+        if wanted(MemoryLevel::Na) {
+            legacy.push(Expression::Atom(Atom::Bits {
+                operand: operand::DATA_SRC,
+                mask: 0x7_ff00,
+                negated: true,
+            }));
         }
-        Node::Any(vec![
+        Expression::Any(vec![
             in_window(window::LEVEL_REMOTE, by_number),
-            Node::All(vec![in_window(window::LEVEL_REMOTE, level_not_given()), Node::Any(legacy)]),
+            Expression::All(vec![
+                in_window(window::LEVEL_REMOTE, level_not_given()),
+                Expression::Any(legacy),
+            ]),
         ])
     }
 
-    fn remote(&self) -> Node {
+    fn remote(&self) -> Expression {
         let flag = in_window(window::LEVEL_REMOTE, numbers(16, 0, 0));
         if !self.options.legacy_levels {
             return flag;
         }
         let legacy = in_window(window::LEGACY_FAR, numbers(4 | 8 | 16 | 32, 0, 1 | 2));
-        Node::Any(vec![flag, Node::All(vec![in_window(window::LEVEL_REMOTE, level_not_given()), legacy])])
+        Expression::Any(vec![
+            flag,
+            Expression::All(vec![in_window(window::LEVEL_REMOTE, level_not_given()), legacy]),
+        ])
     }
 
-    fn cgroup(&self, path: &str) -> Result<Node, CompileError> {
+    fn cgroup(&self, path: &str) -> Result<Expression, CompileError> {
         let found = self.resolver.cgroup(path);
         let found = found.map_err(|reason| CompileError::Cgroup { path: path.to_owned(), reason })?;
-        Ok(Node::Atom(match found {
+        Ok(Expression::Atom(match found {
             CgroupMatch::Subtree { id, level } => Atom::Same {
                 operand: operand::CGROUP_SUBTREE,
                 low: id,
@@ -295,41 +309,41 @@ impl Lowering<'_> {
     }
 }
 
-fn in_window(shift: u32, set: u64) -> Node {
-    Node::Atom(Atom::Window { shift, set })
+fn in_window(shift: u32, set: u64) -> Expression {
+    Expression::Atom(Atom::Window { shift, set })
 }
 
-fn number(term: Term, ranges: Vec<(u64, u64)>) -> Node {
-    let TermKind::Number { operand, max } = term.kind() else { return Node::Any(Vec::new()) };
+fn number(term: Term, ranges: Vec<(u64, u64)>) -> Expression {
+    let TermKind::Number { operand, max } = term.kind() else { return Expression::Any(Vec::new()) };
     let numbers = Numbers::new(ranges, max);
     if term == Term::Hops {
         let holds = |hops| numbers.ranges().iter().any(|(low, high)| *low <= hops && hops <= *high);
         return hops(holds);
     }
-    Node::Atom(Atom::Number { operand, max, numbers })
+    Expression::Atom(Atom::Number { operand, max, numbers })
 }
 
-fn bits(term: Term, mask: u64) -> Node {
-    let TermKind::Number { operand, max } = term.kind() else { return Node::Any(Vec::new()) };
+fn bits(term: Term, mask: u64) -> Expression {
+    let TermKind::Number { operand, max } = term.kind() else { return Expression::Any(Vec::new()) };
     if term == Term::Hops {
         return hops(|hops| hops & mask != 0);
     }
-    Node::Atom(Atom::Bits { operand, mask: mask & max, negated: false })
+    Expression::Atom(Atom::Bits { operand, mask: mask & max, negated: false })
 }
 
 /// `mem_hops` has three bits; the bits above them in the window do not matter.
-fn hops(holds: impl Fn(u64) -> bool) -> Node {
+fn hops(holds: impl Fn(u64) -> bool) -> Expression {
     let set = (0..64).filter(|n| holds(n & 7)).fold(0, |set, n| set | 1 << n);
     in_window(window::HOPS, set)
 }
 
-fn comm(name: &str) -> Node {
+fn comm(name: &str) -> Expression {
     let mut bytes = [0; 16];
     for (to, from) in bytes.iter_mut().zip(name.bytes()) {
         *to = from;
     }
     let both = u128::from_le_bytes(bytes);
-    Node::Atom(Atom::Same {
+    Expression::Atom(Atom::Same {
         operand: operand::COMM,
         low: both as u64,
         high: (both >> 64) as u64,
@@ -348,6 +362,6 @@ fn level_not_given() -> u64 {
     level_number(0) | level_number(7) | level_number(15)
 }
 
-fn level_of_number(number: u32) -> Level {
+fn level_of_number(number: u32) -> MemoryLevel {
     precise_common::data_src::DataSource::decode(u64::from(number) << 33).level
 }

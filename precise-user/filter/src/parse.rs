@@ -23,10 +23,10 @@
 //! the same field: `mem_snoop == hit`. `mem_snoop & hit` means the same. Names have no order:
 //! `mem_lvl > l2` is an error.
 
-use super::ast::{Expr, Item, Order, Test};
+use super::ast::{Expr, NumberItem, Order, TermTest};
 use super::error::ParseError;
 use super::literal::{check_comm, number};
-use super::term::{Class, HOPS, NOT_HERE, Term, TermKind};
+use super::term::{HOPS, NOT_HERE, NamedValue, Term, TermKind};
 use precise_model::suggest::nearest;
 
 /// The largest nesting of parentheses and negations in the text.
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
 }
 
 /// Parses one number or range as in a command line flag: `0x1000..0x2000`, `4K..`.
-pub fn range(text: &str) -> Result<Item, ParseError> {
+pub fn range(text: &str) -> Result<NumberItem, ParseError> {
     let mut parser = Parser::new(text);
     let item = parser.item(Term::Address)?;
     parser.space();
@@ -250,11 +250,11 @@ impl<'a> Parser<'a> {
         Err(self.error(start, format!("unknown term `{name}`"), Some(help)))
     }
 
-    fn test(&mut self) -> Parsed<Test> {
+    fn test(&mut self) -> Parsed<TermTest> {
         for mode in ["kernel", "user"] {
             if self.eat_word(mode) {
                 let values = Term::Mode.class(mode).into_iter().collect();
-                return Ok(Test::Class { term: Term::Mode, negated: false, values });
+                return Ok(TermTest::Class { term: Term::Mode, negated: false, values });
             }
         }
         let term = self.term()?;
@@ -292,16 +292,16 @@ impl<'a> Parser<'a> {
             TermKind::Number { .. } => {
                 let number = self.number(term)?;
                 Ok(match order {
-                    Some(order) => Test::Bound(term, order, number),
-                    None if operator == "&" => Test::Bits(term, number),
-                    None => Test::Number { term, negated, items: vec![Item::One(number)] },
+                    Some(order) => TermTest::Bound(term, order, number),
+                    None if operator == "&" => TermTest::Bits(term, number),
+                    None => TermTest::Number { term, negated, items: vec![NumberItem::One(number)] },
                 })
             }
             TermKind::Class(_) if order.is_none() => {
-                Ok(Test::Class { term, negated, values: vec![self.class(term)?] })
+                Ok(TermTest::Class { term, negated, values: vec![self.class(term)?] })
             }
             TermKind::Text if order.is_none() && operator != "&" => {
-                Ok(Test::Text { term, negated, values: vec![self.text_value(term)?] })
+                Ok(TermTest::Text { term, negated, values: vec![self.text_value(term)?] })
             }
             _ => {
                 let message = format!(
@@ -318,16 +318,16 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the operand of `in`.
-    fn members(&mut self, term: Term, negated: bool) -> Parsed<Test> {
+    fn members(&mut self, term: Term, negated: bool) -> Parsed<TermTest> {
         Ok(match term.kind() {
             TermKind::Number { .. } => {
-                Test::Number { term, negated, items: self.list(|parser| parser.item(term))? }
+                TermTest::Number { term, negated, items: self.list(|parser| parser.item(term))? }
             }
             TermKind::Class(_) => {
-                Test::Class { term, negated, values: self.list(|parser| parser.class(term))? }
+                TermTest::Class { term, negated, values: self.list(|parser| parser.class(term))? }
             }
             TermKind::Text => {
-                Test::Text { term, negated, values: self.list(|parser| parser.text_value(term))? }
+                TermTest::Text { term, negated, values: self.list(|parser| parser.text_value(term))? }
             }
         })
     }
@@ -351,12 +351,12 @@ impl<'a> Parser<'a> {
         Ok(items)
     }
 
-    fn item(&mut self, term: Term) -> Parsed<Item> {
+    fn item(&mut self, term: Term) -> Parsed<NumberItem> {
         self.space();
         let start = self.at;
         let low = self.number(term)?;
         if !self.eat("..") {
-            return Ok(Item::One(low));
+            return Ok(NumberItem::One(low));
         }
         if self.eat("=") {
             let help = "write a range as `lo..hi`; `hi` is not included".to_owned();
@@ -364,7 +364,7 @@ impl<'a> Parser<'a> {
         }
         self.space();
         if !self.peek().is_some_and(|c| c.is_ascii_alphanumeric()) {
-            return Ok(Item::From(low));
+            return Ok(NumberItem::From(low));
         }
         let end = self.number(term)?;
         if low >= end {
@@ -374,7 +374,7 @@ impl<'a> Parser<'a> {
             );
             return Err(self.error(start, "this range is empty", Some(help)));
         }
-        Ok(Item::Range(low, end))
+        Ok(NumberItem::Range(low, end))
     }
 
     fn number(&mut self, term: Term) -> Parsed<u64> {
@@ -398,7 +398,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn class(&mut self, term: Term) -> Parsed<Class> {
+    fn class(&mut self, term: Term) -> Parsed<NamedValue> {
         self.space();
         let start = self.at;
         let word = self.word();
@@ -408,7 +408,7 @@ impl<'a> Parser<'a> {
         let TermKind::Class(values) = term.kind() else {
             return Err(self.error(start, "expected a value here", None));
         };
-        let list = values.iter().map(Class::name).collect::<Vec<_>>().join(", ");
+        let list = values.iter().map(NamedValue::name).collect::<Vec<_>>().join(", ");
         let help = match nearest(&word, values.iter().flat_map(|value| value.names.iter().copied())) {
             Some(near) => format!("did you mean `{near}`? Valid values: {list}"),
             None => format!("valid values: {list}"),

@@ -20,7 +20,8 @@ fn named_values_on_sparse_words() {
     }
     for term in Term::ALL {
         let TermKind::Class(values) = term.kind() else { continue };
-        for (value, options) in values.iter().flat_map(|value| [(value, Options::default()), (value, LEGACY)])
+        for (value, options) in
+            values.iter().flat_map(|value| [(value, CompilerOptions::default()), (value, LEGACY)])
         {
             let expr = parse(&format!("{} == {}", term.name(), value.name())).unwrap();
             let opposite = parse(&format!("{} != {}", term.name(), value.name())).unwrap();
@@ -60,10 +61,10 @@ fn pairs_of_tests_on_one_number() {
     for (a, b) in tests.iter().flat_map(|a| tests.iter().map(move |b| (a, b))) {
         for text in [format!("{a} && {b}"), format!("{a} || {b}"), format!("cpu == 1 || ({a} && {b})")] {
             let expr = parse(&text).unwrap();
-            let filter = compile(&expr, Options::default(), &NoCgroups);
+            let filter = compile(&expr, CompilerOptions::default(), &NoCgroups);
             for address in (0..300).chain(4000..4300) {
                 let sample = SampleFacts { address, ..SampleFacts::default() };
-                let wanted = expr_passes(&expr, &sample, Options::default(), &NoCgroups).unwrap();
+                let wanted = expr_passes(&expr, &sample, CompilerOptions::default(), &NoCgroups).unwrap();
                 let got = filter.as_ref().is_ok_and(|filter| slots_pass(&filter.slots, &sample).is_ok());
                 assert_eq!(got, wanted, "{text} {address} {filter:?}");
             }
@@ -90,32 +91,32 @@ fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0u64..12, 1 => Just(4096), 1 => Just(2 << 20), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
 
-fn item() -> impl Strategy<Value = Item> {
+fn item() -> impl Strategy<Value = NumberItem> {
     prop_oneof![
-        3 => number().prop_map(Item::One),
+        3 => number().prop_map(NumberItem::One),
         2 => (number(), 1..8u64).prop_map(|(low, n)| match low.checked_add(n) {
-            Some(end) => Item::Range(low, end),
-            None => Item::From(low),
+            Some(end) => NumberItem::Range(low, end),
+            None => NumberItem::From(low),
         }),
-        1 => number().prop_map(Item::From),
+        1 => number().prop_map(NumberItem::From),
     ]
 }
 
-fn test_of(term: Term) -> BoxedStrategy<Test> {
+fn test_of(term: Term) -> BoxedStrategy<TermTest> {
     match term.kind() {
         TermKind::Number { .. } => prop_oneof![
             (
                 prop::sample::select(vec![Order::Less, Order::AtMost, Order::Greater, Order::AtLeast]),
                 number()
             )
-                .prop_map(move |(order, bound)| Test::Bound(term, order, bound)),
-            number().prop_map(move |mask| Test::Bits(term, mask)),
+                .prop_map(move |(order, bound)| TermTest::Bound(term, order, bound)),
+            number().prop_map(move |mask| TermTest::Bits(term, mask)),
             (any::<bool>(), prop::collection::vec(item(), 1..5))
-                .prop_map(move |(negated, items)| Test::Number { term, negated, items }),
+                .prop_map(move |(negated, items)| TermTest::Number { term, negated, items }),
         ]
         .boxed(),
         TermKind::Class(values) => (any::<bool>(), prop::collection::vec(prop::sample::select(values), 1..4))
-            .prop_map(move |(negated, values)| Test::Class { term, negated, values })
+            .prop_map(move |(negated, values)| TermTest::Class { term, negated, values })
             .boxed(),
         TermKind::Text => {
             let known = if term == Term::Comm {
@@ -124,7 +125,7 @@ fn test_of(term: Term) -> BoxedStrategy<Test> {
                 vec!["/a", "/a/b", "/a/c", "/v1"]
             };
             (any::<bool>(), prop::collection::vec(prop::sample::select(known), 1..3))
-                .prop_map(move |(negated, values)| Test::Text {
+                .prop_map(move |(negated, values)| TermTest::Text {
                     term,
                     negated,
                     values: values.into_iter().map(str::to_owned).collect(),
@@ -235,7 +236,7 @@ proptest! {
         samples in prop::collection::vec(sample(), 1..40),
         legacy_levels in any::<bool>(),
     ) {
-        let options = Options { legacy_levels };
+        let options = CompilerOptions { legacy_levels };
         let filter = compile(&expr, options, &Cgroups);
         for sample in &samples {
             let wanted = expr_passes(&expr, sample, options, &Cgroups).map_err(TestCaseError::fail)?;

@@ -1,8 +1,8 @@
 //! The words of the grammar: terms and their named values. The names follow `perf record --filter`.
 
 use precise_common::config::operand;
-use precise_common::data_src::Level;
-use precise_common::ibs::Outcome;
+use precise_common::data_src::MemoryLevel;
+use precise_common::ibs::OutcomeBits;
 
 precise_model::catalogue! {
     /// A term: the value of a sample that a test looks at.
@@ -73,20 +73,20 @@ pub enum TermKind {
         max: u64,
     },
     /// One of several names.
-    Class(&'static [Class]),
+    Class(&'static [NamedValue]),
     /// A text.
     Text,
 }
 
 /// A named value.
 #[derive(Clone, Copy, Debug)]
-pub struct Class {
+pub struct NamedValue {
     /// The accepted names; the first is the canonical one.
     pub names: &'static [&'static str],
     pub(super) meaning: Meaning,
 }
 
-impl Class {
+impl NamedValue {
     /// Returns the canonical name, which is printed.
     pub fn name(&self) -> &'static str {
         self.names[0]
@@ -94,7 +94,7 @@ impl Class {
 }
 
 /// A value is identified by its name within its term.
-impl PartialEq for Class {
+impl PartialEq for NamedValue {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
@@ -108,7 +108,7 @@ pub(super) enum Meaning {
     /// None of these bits of the data source is set.
     NoBit(u64),
     /// The access was served by this level.
-    Level(Level),
+    Level(MemoryLevel),
     /// The access was remote, or, if false, it was not.
     Remote(bool),
     /// All bits of `all` are set in the outcome, and none of `none`.
@@ -152,19 +152,19 @@ pub(super) const fn numbers(any: u32, all: u32, none: u32) -> u64 {
     set
 }
 
-const fn bit(names: &'static [&'static str], shift: u32, bit: u32) -> Class {
-    Class { names, meaning: Meaning::Window { shift, set: numbers(bit, 0, 0) } }
+const fn bit(names: &'static [&'static str], shift: u32, bit: u32) -> NamedValue {
+    NamedValue { names, meaning: Meaning::Window { shift, set: numbers(bit, 0, 0) } }
 }
 
-const fn in_window(names: &'static [&'static str], shift: u32, set: u64) -> Class {
-    Class { names, meaning: Meaning::Window { shift, set } }
+const fn in_window(names: &'static [&'static str], shift: u32, set: u64) -> NamedValue {
+    NamedValue { names, meaning: Meaning::Window { shift, set } }
 }
 
-const fn level(names: &'static [&'static str], level: Level) -> Class {
-    Class { names, meaning: Meaning::Level(level) }
+const fn level(names: &'static [&'static str], level: MemoryLevel) -> NamedValue {
+    NamedValue { names, meaning: Meaning::Level(level) }
 }
 
-const OPS: &[Class] = &[
+const OPS: &[NamedValue] = &[
     bit(&["load"], window::OP, 2),
     bit(&["store"], window::OP, 4),
     bit(&["pfetch", "prefetch"], window::OP, 8),
@@ -172,35 +172,35 @@ const OPS: &[Class] = &[
     in_window(&["na"], window::OP, numbers(0, 0, 0x1e)),
 ];
 
-const LEVELS: &[Class] = &[
-    level(&["l1"], Level::L1),
-    level(&["l2"], Level::L2),
-    level(&["l3"], Level::L3),
-    level(&["l4"], Level::L4),
-    level(&["lfb", "mab"], Level::Lfb),
-    level(&["ram", "dram"], Level::Ram),
-    level(&["pmem"], Level::Pmem),
-    level(&["cxl"], Level::Cxl),
-    level(&["io"], Level::Io),
-    level(&["unc", "uncached"], Level::Uncached),
-    level(&["any_cache"], Level::AnyCache),
-    level(&["mhb", "l2_mhb"], Level::L2Mhb),
-    level(&["msc"], Level::Msc),
-    level(&["na"], Level::Na),
+const LEVELS: &[NamedValue] = &[
+    level(&["l1"], MemoryLevel::L1),
+    level(&["l2"], MemoryLevel::L2),
+    level(&["l3"], MemoryLevel::L3),
+    level(&["l4"], MemoryLevel::L4),
+    level(&["lfb", "mab"], MemoryLevel::Lfb),
+    level(&["ram", "dram"], MemoryLevel::Ram),
+    level(&["pmem"], MemoryLevel::Pmem),
+    level(&["cxl"], MemoryLevel::Cxl),
+    level(&["io"], MemoryLevel::Io),
+    level(&["unc", "uncached"], MemoryLevel::Uncached),
+    level(&["any_cache"], MemoryLevel::AnyCache),
+    level(&["mhb", "l2_mhb"], MemoryLevel::L2Mhb),
+    level(&["msc"], MemoryLevel::Msc),
+    level(&["na"], MemoryLevel::Na),
 ];
 
-const SNOOPS: &[Class] = &[
+const SNOOPS: &[NamedValue] = &[
     bit(&["none"], window::SNOOP_LOCK, 1),
     bit(&["hit"], window::SNOOP_LOCK, 2),
     bit(&["miss"], window::SNOOP_LOCK, 4),
     bit(&["hitm"], window::SNOOP_LOCK, 8),
     bit(&["fwd"], window::SNOOPX_BLOCK, 2),
     bit(&["peer"], window::SNOOPX_BLOCK, 4),
-    Class { names: &["na"], meaning: Meaning::NoBit(0xf << 20 | 3 << 38) },
+    NamedValue { names: &["na"], meaning: Meaning::NoBit(0xf << 20 | 3 << 38) },
 ];
 
 // Bits of the window: 1 hit, 2 miss, 4 first level, 8 second level, 16 walker, 32 operating system.
-const TLBS: &[Class] = &[
+const TLBS: &[NamedValue] = &[
     in_window(&["l1_hit"], window::TLB, numbers(0, 1 | 4, 8)),
     in_window(&["l2_hit"], window::TLB, numbers(0, 1 | 8, 4)),
     bit(&["any_hit"], window::TLB, 1),
@@ -215,64 +215,72 @@ const TLBS: &[Class] = &[
     in_window(&["na"], window::TLB, 1),
 ];
 
-const REMOTES: &[Class] = &[
-    Class { names: &["remote", "1"], meaning: Meaning::Remote(true) },
-    Class { names: &["local", "0"], meaning: Meaning::Remote(false) },
+const REMOTES: &[NamedValue] = &[
+    NamedValue { names: &["remote", "1"], meaning: Meaning::Remote(true) },
+    NamedValue { names: &["local", "0"], meaning: Meaning::Remote(false) },
 ];
 
-const LOCKS: &[Class] = &[
+const LOCKS: &[NamedValue] = &[
     bit(&["locked", "1"], window::SNOOP_LOCK, 32),
     in_window(&["unlocked", "0"], window::SNOOP_LOCK, numbers(0, 0, 48)),
     in_window(&["na"], window::SNOOP_LOCK, numbers(0, 16, 32)),
 ];
 
-const BLOCKS: &[Class] = &[
+const BLOCKS: &[NamedValue] = &[
     bit(&["data", "by_data"], window::SNOOPX_BLOCK, 16),
     bit(&["addr", "by_addr"], window::SNOOPX_BLOCK, 32),
     in_window(&["na"], window::SNOOPX_BLOCK, numbers(0, 0, 48)),
 ];
 
-const fn outcome(names: &'static [&'static str], all: u64, none: u64) -> Class {
-    Class { names, meaning: Meaning::Outcome { all, none } }
+const fn outcome(names: &'static [&'static str], all: u64, none: u64) -> NamedValue {
+    NamedValue { names, meaning: Meaning::Outcome { all, none } }
 }
 
-const BRANCHES: &[Class] = &[
-    outcome(&["any"], Outcome::BRANCH, 0),
-    outcome(&["taken"], Outcome::BRANCH | Outcome::TAKEN, 0),
-    outcome(&["not_taken"], Outcome::BRANCH, Outcome::TAKEN),
-    outcome(&["mispredicted", "misp"], Outcome::BRANCH | Outcome::MISPREDICTED, 0),
-    outcome(&["predicted"], Outcome::BRANCH, Outcome::MISPREDICTED),
-    outcome(&["return", "ret"], Outcome::BRANCH | Outcome::RETURN, 0),
+const BRANCHES: &[NamedValue] = &[
+    outcome(&["any"], OutcomeBits::BRANCH, 0),
+    outcome(&["taken"], OutcomeBits::BRANCH | OutcomeBits::TAKEN, 0),
+    outcome(&["not_taken"], OutcomeBits::BRANCH, OutcomeBits::TAKEN),
+    outcome(&["mispredicted", "misp"], OutcomeBits::BRANCH | OutcomeBits::MISPREDICTED, 0),
+    outcome(&["predicted"], OutcomeBits::BRANCH, OutcomeBits::MISPREDICTED),
+    outcome(&["return", "ret"], OutcomeBits::BRANCH | OutcomeBits::RETURN, 0),
 ];
 
-const ACCESSES: &[Class] = &[
-    outcome(&["misaligned", "split"], Outcome::MISALIGNED, 0),
-    outcome(&["aligned"], 0, Outcome::MISALIGNED),
-    outcome(&["uncached"], Outcome::UNCACHED, 0),
-    outcome(&["write_combining", "wc"], Outcome::WRITE_COMBINING, 0),
+const ACCESSES: &[NamedValue] = &[
+    outcome(&["misaligned", "split"], OutcomeBits::MISALIGNED, 0),
+    outcome(&["aligned"], 0, OutcomeBits::MISALIGNED),
+    outcome(&["uncached"], OutcomeBits::UNCACHED, 0),
+    outcome(&["write_combining", "wc"], OutcomeBits::WRITE_COMBINING, 0),
 ];
 
 /// The mask has all five bits of the data source, because each number is a different source.
-const CCXS: &[Class] = &[
-    outcome(&["same_ccx"], Outcome::SOURCE_SAME_CCX, Outcome::SOURCE & !Outcome::SOURCE_SAME_CCX),
-    outcome(&["other_ccx"], Outcome::SOURCE_OTHER_CCX, Outcome::SOURCE & !Outcome::SOURCE_OTHER_CCX),
-    outcome(&["other_node"], Outcome::SOURCE_OTHER_NODE, Outcome::SOURCE & !Outcome::SOURCE_OTHER_NODE),
+const CCXS: &[NamedValue] = &[
+    outcome(&["same_ccx"], OutcomeBits::SOURCE_SAME_CCX, OutcomeBits::SOURCE & !OutcomeBits::SOURCE_SAME_CCX),
+    outcome(
+        &["other_ccx"],
+        OutcomeBits::SOURCE_OTHER_CCX,
+        OutcomeBits::SOURCE & !OutcomeBits::SOURCE_OTHER_CCX,
+    ),
+    outcome(
+        &["other_node"],
+        OutcomeBits::SOURCE_OTHER_NODE,
+        OutcomeBits::SOURCE & !OutcomeBits::SOURCE_OTHER_NODE,
+    ),
 ];
 
-const FETCHES: &[Class] = &[
-    outcome(&["completed"], Outcome::COMPLETED, 0),
-    outcome(&["aborted"], 0, Outcome::COMPLETED),
-    outcome(&["ic_miss"], Outcome::IC_MISS, 0),
-    outcome(&["itlb_miss"], Outcome::ITLB_L1_MISS, 0),
-    outcome(&["itlb_walk"], Outcome::ITLB_L1_MISS | Outcome::ITLB_L2_MISS, 0),
-    outcome(&["l2_miss"], Outcome::FETCH_L2_MISS, 0),
-    outcome(&["l3_miss"], Outcome::FETCH_L3_MISS, 0),
-    outcome(&["oc_miss"], Outcome::OP_CACHE_MISS, 0),
+const FETCHES: &[NamedValue] = &[
+    outcome(&["completed"], OutcomeBits::COMPLETED, 0),
+    outcome(&["aborted"], 0, OutcomeBits::COMPLETED),
+    outcome(&["ic_miss"], OutcomeBits::IC_MISS, 0),
+    outcome(&["itlb_miss"], OutcomeBits::ITLB_L1_MISS, 0),
+    outcome(&["itlb_walk"], OutcomeBits::ITLB_L1_MISS | OutcomeBits::ITLB_L2_MISS, 0),
+    outcome(&["l2_miss"], OutcomeBits::FETCH_L2_MISS, 0),
+    outcome(&["l3_miss"], OutcomeBits::FETCH_L3_MISS, 0),
+    outcome(&["oc_miss"], OutcomeBits::OP_CACHE_MISS, 0),
 ];
 
-const MODES: &[Class] = &[
-    Class { names: &["kernel"], meaning: Meaning::Kernel(true) },
-    Class { names: &["user"], meaning: Meaning::Kernel(false) },
+const MODES: &[NamedValue] = &[
+    NamedValue { names: &["kernel"], meaning: Meaning::Kernel(true) },
+    NamedValue { names: &["user"], meaning: Meaning::Kernel(false) },
 ];
 
 /// Terms of perf that are not supported here, with the message about them.
@@ -353,7 +361,7 @@ impl Term {
     }
 
     /// Returns the named value of this term; `None` if there is none.
-    pub fn class(self, name: &str) -> Option<Class> {
+    pub fn class(self, name: &str) -> Option<NamedValue> {
         match self.kind() {
             TermKind::Class(values) => values.iter().copied().find(|value| value.names.contains(&name)),
             _ => None,

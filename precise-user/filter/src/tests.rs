@@ -1,7 +1,7 @@
 //! Examples of how filters parse and compile, and of filters that are refused.
 
 use precise_common::config::{Config, compare, operand};
-use precise_common::data_src::{DataSource, Level};
+use precise_common::data_src::{DataSource, MemoryLevel};
 
 use super::eval::{SampleFacts, slots_pass};
 use super::flags::Mode;
@@ -22,14 +22,14 @@ impl Resolver for Cgroups {
     }
 }
 
-pub(super) const LEGACY: Options = Options { legacy_levels: true };
+pub(super) const LEGACY: CompilerOptions = CompilerOptions { legacy_levels: true };
 
 fn compiled(text: &str) -> Compiled {
-    compile(&parse(text).unwrap(), Options::default(), &Cgroups).unwrap()
+    compile(&parse(text).unwrap(), CompilerOptions::default(), &Cgroups).unwrap()
 }
 
 fn refused(text: &str) -> String {
-    compile(&parse(text).unwrap(), Options::default(), &Cgroups).unwrap_err().to_string()
+    compile(&parse(text).unwrap(), CompilerOptions::default(), &Cgroups).unwrap_err().to_string()
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn each_conjunct_has_one_counter() {
     );
     let numbers: Vec<_> = filter.slots.iter().map(|slot| (slot.clause, slot.ends_clause)).collect();
     assert_eq!(numbers, [(0, 1), (1, 0), (1, 1), (1, 0), (1, 1), (2, 1), (3, 1)]);
-    assert_eq!(filter.needs, Fields { data_src: true, ..Fields::default() });
+    assert_eq!(filter.needs, OptionalFields { data_src: true, ..OptionalFields::default() });
     let mut config = Config::EMPTY;
     filter.install(&mut config);
     assert_eq!((config.slots[6], config.slots[7].operand), (filter.slots[6], operand::NONE));
@@ -175,8 +175,11 @@ fn nonsense_is_refused_in_words() {
 
 #[test]
 fn an_event_must_record_what_is_tested() {
-    let faults = EventFields { name: "page-faults", fields: Fields { address: true, ..Fields::default() } };
-    let all = Fields { address: true, latency: true, data_src: true, ..Fields::default() };
+    let faults = EventFields {
+        name: "page-faults",
+        fields: OptionalFields { address: true, ..OptionalFields::default() },
+    };
+    let all = OptionalFields { address: true, latency: true, data_src: true, ..OptionalFields::default() };
     let loads = EventFields { name: "loads", fields: all };
     let expr = parse("addr > 5 && (kernel || weight > 10)").unwrap();
     assert_eq!(check(&expr, &loads, &[]), Ok(()));
@@ -193,23 +196,24 @@ fn an_event_must_record_what_is_tested() {
 
 #[test]
 fn flags_become_one_filter() {
-    assert_eq!(Flags::default().expr(), None);
-    let flags = Flags {
+    assert_eq!(FilterFlags::default().expr(), None);
+    let flags = FilterFlags {
         mode: Some(Mode::User),
         latency_min: Some(10),
         latency_max: Some(99),
         data_addresses: vec![parse::range("0x1000..0x2000").unwrap()],
         comms: vec!["a".to_owned(), "b".to_owned()],
         cgroups: vec!["/a".to_owned(), "/v1".to_owned()],
-        ..Flags::default()
+        ..FilterFlags::default()
     };
     let expr = flags.with_filter("pid == 1 || tid == 2").unwrap().expr().unwrap();
     let text = "user && latency in 10..100 && addr in 0x1000..0x2000 && \
                 comm in {\"a\", \"b\"} && cgroup in {\"/a\", \"/v1\"} && (pid == 1 || tid == 2)";
     assert_eq!(expr.to_string(), text);
     assert_eq!(parse(text), Ok(expr));
-    let crossed = Flags { latency_min: Some(9), latency_max: Some(3), ..Flags::default() }.expr().unwrap();
-    assert!(compile(&crossed, Options::default(), &NoCgroups).is_err());
+    let crossed =
+        FilterFlags { latency_min: Some(9), latency_max: Some(3), ..FilterFlags::default() }.expr().unwrap();
+    assert!(compile(&crossed, CompilerOptions::default(), &NoCgroups).is_err());
     for text in ["", "0x10-0x20", "5..2", "1..2 3"] {
         assert!(parse::range(text).is_err(), "{text}");
     }
@@ -218,8 +222,13 @@ fn flags_become_one_filter() {
 /// The filter uses the same names for levels as the views, for every word that a driver writes.
 #[test]
 fn levels_are_those_of_the_views() {
-    let names =
-        [(Level::L1, "l1"), (Level::L2, "l2"), (Level::L3, "l3"), (Level::Ram, "ram"), (Level::Na, "na")];
+    let names = [
+        (MemoryLevel::L1, "l1"),
+        (MemoryLevel::L2, "l2"),
+        (MemoryLevel::L3, "l3"),
+        (MemoryLevel::Ram, "ram"),
+        (MemoryLevel::Na, "na"),
+    ];
     let legacy =
         [0, 0x21, 0x8, 0xa, 0xc, 0x10, 0x20, 0x40, 0x44, 0x80, 0x100, 0x200, 0x400, 0x440, 0x800, 0x1000];
     for word in legacy.iter().flat_map(|lvl| (0..16).map(move |number| 2 | lvl << 5 | number << 33)) {

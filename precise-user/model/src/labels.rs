@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::keys::Key;
-use crate::values::{Atom, Value};
+use crate::values::{RawValue, Value};
 use crate::{Capture, Row};
 
 /// Adds up the rows of each event and combination of keys. `capture` has the names and locations
@@ -15,12 +15,12 @@ pub fn by_keys<'a, T: Default>(
     keys: &[Key],
     mut add: impl FnMut(&mut T, &Row),
 ) -> Vec<(u16, Vec<Value>, T)> {
-    let mut groups: FxHashMap<(u16, Vec<Atom>), T> = FxHashMap::default();
+    let mut groups: FxHashMap<(u16, Vec<RawValue>), T> = FxHashMap::default();
     for row in rows {
-        let key = keys.iter().map(|key| Atom::of(capture, row, *key)).collect();
+        let key = keys.iter().map(|key| RawValue::of(capture, row, *key)).collect();
         add(groups.entry((row.event, key)).or_default(), row);
     }
     let values =
-        |atoms: &[Atom]| atoms.iter().zip(keys).map(|(atom, key)| atom.value(capture, *key)).collect();
+        |atoms: &[RawValue]| atoms.iter().zip(keys).map(|(atom, key)| atom.value(capture, *key)).collect();
     groups.into_iter().map(|((event, atoms), sum)| (event, values(&atoms), sum)).collect()
 }

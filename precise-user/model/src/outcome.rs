@@ -1,6 +1,6 @@
 //! The outcome of a branch, or of an instruction fetch.
 
-use precise_common::{cell::Class, ibs::Outcome as Bits};
+use precise_common::{cell::Class, ibs::OutcomeBits as Bits};
 
 /// The outcome of an op or a fetch: the hardware's bits, limited to those that the run groups by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -100,7 +100,7 @@ mod tests {
     use precise_common::stack::{CONTEXT_KERNEL, CONTEXT_USER};
 
     use super::*;
-    use crate::testing::Builder;
+    use crate::testing::CaptureBuilder;
 
     const KERNEL: u64 = 0xffff_8000_0000_0000;
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_interrupt_may_come_in_another_function() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         for (ip, function) in [(0x1000, "f"), (0x1004, "f"), (0x2000, "g"), (0x3000, "main")] {
             builder.cell().code(ip, "/bin/p", function, "", 0);
         }

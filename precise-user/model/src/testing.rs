@@ -36,11 +36,11 @@ pub fn ibs_op(event: &mut EventInfo) {
 /// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0, and returns a
 /// [`Cell`] that changes the row.
 #[derive(Debug, Default)]
-pub struct Builder {
+pub struct CaptureBuilder {
     capture: Capture,
 }
 
-impl Builder {
+impl CaptureBuilder {
     /// Starts with one event `cycles` at a fixed period of 1,000, one epoch of one second, all
     /// dimensions, precise, no samples.
     pub fn new() -> Self {
@@ -84,7 +84,7 @@ impl Builder {
     }
 
     /// Adds a row.
-    pub fn cell(&mut self) -> Cell<'_> {
+    pub fn cell(&mut self) -> CellBuilder<'_> {
         let nothing = Name::Unknown(Reason::NotRecorded);
         self.capture.rows.push(Row {
             epoch: 0,
@@ -107,7 +107,7 @@ impl Builder {
             page_size: None,
             measures: Measures { count: 1, period_sum: 1000, latency_sum: 0, latency_max: 0 },
         });
-        Cell { builder: self }
+        CellBuilder { builder: self }
     }
 
     /// Returns the capture. Each event whose ledger has no counters gets one that closes over the
@@ -141,11 +141,11 @@ impl Builder {
 }
 
 /// The row that [`Builder::cell`] added.
-pub struct Cell<'a> {
-    builder: &'a mut Builder,
+pub struct CellBuilder<'a> {
+    builder: &'a mut CaptureBuilder,
 }
 
-impl Cell<'_> {
+impl CellBuilder<'_> {
     /// Returns the row itself, for fields that have no method here.
     pub fn row(&mut self) -> &mut Row {
         let rows = &mut self.builder.capture.rows;

@@ -82,7 +82,7 @@ impl Value {
 
 /// The value of a row for a key, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Atom {
+pub enum RawValue {
     /// A name.
     Name(NameId),
     /// A file and a line.
@@ -181,7 +181,7 @@ fn callers(capture: &Capture, stack: StackId) -> impl Iterator<Item = Name> + '_
     })
 }
 
-impl Atom {
+impl RawValue {
     /// Returns the value of `row` for `key`.
     pub fn of(capture: &Capture, row: &Row, key: Key) -> Self {
         let name = |name: Name| match name {

@@ -7,14 +7,14 @@
 
 use std::fmt;
 
-use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
+use precise_common::data_src::{DataSource, MemoryLevel, Snoop, Tlb};
 
 /// The place where an access was served, or the level that it missed. Ordered from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Served {
     remote: bool,
     hops: u8,
-    level: Level,
+    level: MemoryLevel,
     miss: bool,
 }
 
@@ -22,7 +22,7 @@ impl Served {
     /// Returns where the access was served; `None` if the data source does not say.
     pub fn of(source: DataSource) -> Option<Self> {
         let DataSource { remote, hops, level, miss, .. } = source;
-        (level != Level::Na).then_some(Self { remote, hops, level, miss })
+        (level != MemoryLevel::Na).then_some(Self { remote, hops, level, miss })
     }
 }
 

@@ -27,14 +27,14 @@ pub const HEADER: usize = 8;
 
 /// The attributes that decide where the fields of a record are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Layout {
+pub struct RecordLayout {
     /// `attr.sample_type` of the event that owns the ring buffer.
     pub sample_type: u64,
     /// `attr.sample_id_all`.
     pub sample_id_all: bool,
 }
 
-impl Layout {
+impl RecordLayout {
     /// Returns the size of the trailing sample id in bytes.
     const fn trailer(self) -> usize {
         use sample_bits::{CPU, ID, IDENTIFIER, STREAM_ID, TID, TIME};
@@ -126,7 +126,7 @@ impl std::fmt::Debug for BuildId {
 
 /// The identity of a mapped file in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum FileId {
+pub enum MappedFileId {
     /// None: an old record, or a mapping without a file.
     #[default]
     None,
@@ -165,7 +165,7 @@ pub struct MmapRecord {
     /// `MAP_*` flags; 0 if they are not known.
     pub flags: u32,
     /// Identity of the file.
-    pub file: FileId,
+    pub file: MappedFileId,
     /// Path or pseudo path: `/usr/bin/cat`, `//anon`, `[vdso]`.
     pub path: String,
 }
@@ -269,7 +269,10 @@ pub enum RecordError {
 
 /// Returns the records in `buffer`, in order. After an error, the iteration ends if the next record
 /// cannot be found.
-pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<IdentifiedRecord, RecordError>> {
+pub fn records(
+    buffer: Bytes,
+    layout: RecordLayout,
+) -> impl Iterator<Item = Result<IdentifiedRecord, RecordError>> {
     let mut rest = buffer;
     std::iter::from_fn(move || (!rest.is_empty()).then(|| next(&mut rest, layout)))
 }
@@ -280,13 +283,18 @@ pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<Ide
 /// # Errors
 ///
 /// Returns an error if the body is smaller than the fields of its type.
-pub fn record(kind: u32, misc: u16, body: Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordError> {
+pub fn record(
+    kind: u32,
+    misc: u16,
+    body: Bytes,
+    layout: RecordLayout,
+) -> Result<IdentifiedRecord, RecordError> {
     decode(kind, misc, body, layout).map_err(|_: TryGetError| RecordError::Fields { kind })
 }
 
 /// Splits one record off the front of `rest`. A malformed body is split off as well. `rest` is
 /// emptied if the header does not tell where the next record begins.
-fn next(rest: &mut Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordError> {
+fn next(rest: &mut Bytes, layout: RecordLayout) -> Result<IdentifiedRecord, RecordError> {
     let whole = std::mem::take(rest);
     let short = |want| RecordError::Short { have: whole.len(), want };
     let mut body = whole.clone();
@@ -308,7 +316,12 @@ fn next(rest: &mut Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordErro
 }
 
 /// Decodes the body of a record.
-fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<IdentifiedRecord, TryGetError> {
+fn decode(
+    kind: u32,
+    misc: u16,
+    mut body: Bytes,
+    layout: RecordLayout,
+) -> Result<IdentifiedRecord, TryGetError> {
     let id = if kind == SAMPLE { SampleId::default() } else { split_sample_id(&mut body, layout)? };
     let flag13 = misc & MISC_MMAP_DATA_OR_COMM_EXEC != 0;
     let record = match kind {
@@ -321,7 +334,7 @@ fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<Ident
             executable: !flag13,
             writable: false,
             flags: 0,
-            file: FileId::None,
+            file: MappedFileId::None,
             path: text(&body),
         }),
         MMAP2 => Record::Mmap2(mmap2(&mut body, misc)?),
@@ -387,7 +400,7 @@ fn mmap2(body: &mut Bytes, misc: u16) -> Result<MmapRecord, TryGetError> {
 /// perf_event_mmap_output() sets it in the record that it passes from event to event, and never
 /// clears it. So an event without `build_id` has the flag as well if another event on the machine
 /// requests build ids, as those of precise do.
-fn file_id(body: &mut Bytes, misc: u16) -> Result<FileId, TryGetError> {
+fn file_id(body: &mut Bytes, misc: u16) -> Result<MappedFileId, TryGetError> {
     let mut identity = [0; 4 + BuildId::MAX];
     body.try_copy_to_slice(&mut identity)?;
     let (head, bytes) = identity.split_at(4);
@@ -398,12 +411,12 @@ fn file_id(body: &mut Bytes, misc: u16) -> Result<FileId, TryGetError> {
         && padded
         && let Some(id) = bytes.get(..size).and_then(BuildId::new)
     {
-        return Ok(FileId::BuildId(id));
+        return Ok(MappedFileId::BuildId(id));
     }
     let mut rest = &identity[..];
     let (major, minor) = (rest.try_get_u32_ne()?, rest.try_get_u32_ne()?);
     let (inode, generation) = (rest.try_get_u64_ne()?, rest.try_get_u64_ne()?);
-    Ok(if inode == 0 { FileId::None } else { FileId::Inode { major, minor, inode, generation } })
+    Ok(if inode == 0 { MappedFileId::None } else { MappedFileId::Inode { major, minor, inode, generation } })
 }
 
 fn task(body: &mut Bytes) -> Result<TaskRecord, TryGetError> {
@@ -423,7 +436,7 @@ fn text(body: &Bytes) -> String {
 }
 
 /// Splits the sample id off the end of `body`.
-fn split_sample_id(body: &mut Bytes, layout: Layout) -> Result<SampleId, TryGetError> {
+fn split_sample_id(body: &mut Bytes, layout: RecordLayout) -> Result<SampleId, TryGetError> {
     use sample_bits::{CPU, ID, IDENTIFIER, STREAM_ID, TID, TIME};
     let requested = layout.trailer();
     let Some(begin) = body.len().checked_sub(requested) else {

@@ -1,6 +1,6 @@
 //! Decodes the registers of IBS, which the driver adds to a sample beyond its fields.
 
-use precise_common::ibs::{self, Outcome as Bits, caps, fetch, op};
+use precise_common::ibs::{self, OutcomeBits as Bits, caps, fetch, op};
 
 use precise_model::Outcome;
 

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::store::Store;
 use super::{ArchivePlace, Label};
-use crate::error::{Class, Failure};
+use crate::error::{ExitClass, Failure};
 use precise_capture::CaptureFile as _;
 use precise_model::Capture;
 use precise_views as views;
@@ -87,14 +87,14 @@ pub struct Archived {
 
 /// The name of a capture in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct CaptureName {
     pub text: String,
     pub time: String,
     pub host: String,
     pub kind: PairSide,
 }
 
-impl Name {
+impl CaptureName {
     fn of(capture: &Capture, bytes: &[u8], kind: PairSide) -> Self {
         let time = time(capture, bytes);
         let host = host(capture);
@@ -145,22 +145,22 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
     let mut captures: Vec<(Archived, Bytes)> = Vec::new();
     let mut first = None;
     for path in files {
-        let unreadable = |error: &dyn fmt::Display| Failure::new(Class::BadFile, error.to_string());
+        let unreadable = |error: &dyn fmt::Display| Failure::new(ExitClass::BadFile, error.to_string());
         // The bytes that are checked to be a capture are the same bytes that are archived.
         let bytes = std::fs::read(path)
             .map(Bytes::from)
             .map_err(|error| unreadable(&format!("cannot read {}: {error}", path.display())))?;
         let shown = path.display().to_string();
-        let limits = precise_capture::Limits::default();
+        let limits = precise_capture::ReadLimits::default();
         let capture =
             Capture::read_bytes(bytes.clone(), &shown, &limits).map_err(|error| unreadable(&error))?;
         let kind = PairSide::of(&capture);
-        let name = Name::of(&capture, &bytes, kind);
+        let name = CaptureName::of(&capture, &bytes, kind);
         let named = (name.host, name.time, capture.meta.start_unix_ns);
         let name = name.text;
         if captures.iter().any(|(other, _)| other.name == name) {
             return Err(Failure::new(
-                Class::Usage,
+                ExitClass::Usage,
                 format!(
                     "{shown} would get the same name {name} as another of these captures: they have \
                     the same host, second and kind"
@@ -184,7 +184,7 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
     }
     let Some((host, time, start_unix_ns)) = first else {
         return Err(
-            Failure::new(Class::Usage, "there are no captures to archive").advise("Name them with -i.")
+            Failure::new(ExitClass::Usage, "there are no captures to archive").advise("Name them with -i.")
         );
     };
     let store = Store::open(&place)?;
@@ -201,7 +201,7 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
         captures: kept,
     };
     let list = precise_views::document::document(&archive, None)
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot write the list: {error}")))?;
+        .map_err(|error| Failure::new(ExitClass::Failed, format!("cannot write the list: {error}")))?;
     store.put(&format!("{time}-{host}.json"), list.into())?;
     Ok(archive)
 }

@@ -23,8 +23,8 @@ pub use place::{ArchivePlace, Label};
 
 use std::path::Path;
 
-use crate::error::{Class, Failure};
-use precise_capture::{CaptureFile as _, Limits, ReadError};
+use crate::error::{ExitClass, Failure};
+use precise_capture::{CaptureFile as _, ReadError, ReadLimits};
 use precise_model::Capture;
 use store::Store;
 
@@ -41,7 +41,7 @@ pub const LARGEST: u64 = 1 << 30;
 /// returns an error if a label has captures of several hosts and the reference does not name one.
 pub fn read(reference: &Path) -> Result<Capture, Failure> {
     let place = ArchivePlace::parse(reference)?;
-    let unreadable = |error: ReadError| Failure::new(Class::BadFile, error.to_string());
+    let unreadable = |error: ReadError| Failure::new(ExitClass::BadFile, error.to_string());
     match &place {
         ArchivePlace::Folder(path) if !path.is_dir() => Capture::read(path).map_err(unreadable),
         _ => {
@@ -55,7 +55,7 @@ pub fn read(reference: &Path) -> Result<Capture, Failure> {
             };
             let label = format!("{}/{name}", store.place());
             let file = store.fetch(&name, LARGEST)?;
-            Capture::read_file(file, &label, &Limits::default()).map_err(unreadable)
+            Capture::read_file(file, &label, &ReadLimits::default()).map_err(unreadable)
         }
     }
 }
@@ -63,10 +63,11 @@ pub fn read(reference: &Path) -> Result<Capture, Failure> {
 /// Returns the capture that a label stands for: the newest precise one. Without a precise one it is
 /// the newest that has both kinds of events, else the newest.
 fn choose(names: &[String], place: &ArchivePlace) -> Result<String, Failure> {
-    let mut captures: Vec<keep::Name> = names.iter().filter_map(|name| keep::Name::parse(name)).collect();
+    let mut captures: Vec<keep::CaptureName> =
+        names.iter().filter_map(|name| keep::CaptureName::parse(name)).collect();
     captures.sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));
     let Some(newest) = captures.first() else {
-        return Err(Failure::new(Class::BadFile, format!("{place} has no archived captures")).advise(
+        return Err(Failure::new(ExitClass::BadFile, format!("{place} has no archived captures")).advise(
             "`precise archive --label LABEL` creates them; the last part of the place is the label.",
         ));
     };
@@ -74,7 +75,7 @@ fn choose(names: &[String], place: &ArchivePlace) -> Result<String, Failure> {
         let names: Vec<_> =
             captures.iter().take(6).map(|capture| format!("  {place}/{}", capture.text)).collect();
         return Err(Failure::new(
-            Class::Usage,
+            ExitClass::Usage,
             format!("{place} has captures of several hosts ({}, {}): name one host", newest.host, other.host),
         )
         .advise(names.join("\n")));

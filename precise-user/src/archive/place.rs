@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Class, Failure};
+use crate::error::{ExitClass, Failure};
 
 /// A folder, or a prefix in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,19 +32,19 @@ impl ArchivePlace {
         };
         if scheme != "s3" {
             return Err(Failure::new(
-                Class::Usage,
+                ExitClass::Usage,
                 format!("{} is not a place for captures: use a path or s3://BUCKET/PREFIX", text.display()),
             ));
         }
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
-            return Err(Failure::new(Class::Usage, format!("{} does not name a bucket", text.display()))
+            return Err(Failure::new(ExitClass::Usage, format!("{} does not name a bucket", text.display()))
                 .advise("Write s3://BUCKET/LABEL."));
         }
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !bucket.chars().all(allowed) {
             return Err(Failure::new(
-                Class::Usage,
+                ExitClass::Usage,
                 format!("{bucket:?} is not a bucket name: use letters, digits, '.', '_' and '-'"),
             ));
         }

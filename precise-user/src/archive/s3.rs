@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::ArchivePlace;
 use super::store::exists;
-use crate::error::{Class, Failure};
+use crate::error::{ExitClass, Failure};
 use precise_capture::temporary;
 use precise_model::text::sanitize;
 
@@ -63,12 +63,12 @@ impl Bucket {
             ClientOptions::new().with_connect_timeout(CONNECT).with_timeout(REQUEST).with_allow_http(plain);
         let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY, ..RetryConfig::default() };
         let store = builder.with_client_options(client).with_retry(retry).build().map_err(|error| {
-            Failure::new(Class::Usage, format!("cannot reach s3://{bucket}: {error}"))
+            Failure::new(ExitClass::Usage, format!("cannot reach s3://{bucket}: {error}"))
                 .advise("Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; AWS_ENDPOINT_URL for a store that is not Amazon's.")
         })?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-                Failure::new(Class::Failed, format!("cannot start the client for s3://{bucket}: {error}"))
+                Failure::new(ExitClass::Failed, format!("cannot start the client for s3://{bucket}: {error}"))
             })?;
         Ok(Self { store, runtime, endpoint, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
@@ -95,7 +95,7 @@ impl Bucket {
         let because = said.as_ref().map_or_else(String::new, |said| format!(": {said}"));
         if all.contains(METADATA) {
             Failure::new(
-                Class::Permission,
+                ExitClass::Permission,
                 format!("no credentials for {what}: the environment has none, and this machine has no role"),
             )
             .advise(
@@ -103,22 +103,22 @@ impl Bucket {
                 public bucket.",
             )
         } else if said.as_ref().is_some_and(|said| said.starts_with("NoSuchBucket")) {
-            Failure::new(Class::BadFile, format!("bucket {} does not exist", self.bucket))
+            Failure::new(ExitClass::BadFile, format!("bucket {} does not exist", self.bucket))
                 .advise("Check its name, AWS_REGION and AWS_ENDPOINT_URL. precise does not create buckets.")
         } else if matches!(error, Error::NotFound { .. }) {
-            Failure::new(Class::BadFile, format!("{what} does not exist"))
+            Failure::new(ExitClass::BadFile, format!("{what} does not exist"))
                 .advise("Check bucket, label and AWS_REGION.")
         } else if denied {
-            Failure::new(Class::Permission, format!("the store denies access to {what}{because}")).advise(
+            Failure::new(ExitClass::Permission, format!("the store denies access to {what}{because}")).advise(
                 "Reading needs s3:GetObject and s3:ListBucket, writing s3:PutObject; the credentials \
                  come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
             )
         } else if said.is_some() {
-            Failure::new(Class::Failed, format!("the store rejects {what}{because}"))
+            Failure::new(ExitClass::Failed, format!("the store rejects {what}{because}"))
                 .advise("Check AWS_REGION and AWS_ENDPOINT_URL.")
         } else {
             let at = self.endpoint.as_ref().map_or_else(String::new, |endpoint| format!(" at {endpoint}"));
-            Failure::new(Class::Failed, format!("cannot reach {what}{at}: {}", innermost(error)))
+            Failure::new(ExitClass::Failed, format!("cannot reach {what}{at}: {}", innermost(error)))
                 .advise("Check AWS_ENDPOINT_URL and AWS_REGION. precise retried for up to half a minute.")
         }
     }
@@ -129,7 +129,7 @@ impl Bucket {
         let objects = listed.map_err(|error| self.failure("", &error))?.objects;
         if objects.len() > MOST_NAMES {
             return Err(Failure::new(
-                Class::Usage,
+                ExitClass::Usage,
                 format!("{} has {} objects, more than a label can have", self.place(), objects.len()),
             )
             .advise("Name the object."));
@@ -147,7 +147,7 @@ impl Bucket {
             self.runtime.block_on(self.store.head(&path)).map_err(|error| self.failure(name, &error))?;
         if head.size > largest {
             return Err(Failure::new(
-                Class::BadFile,
+                ExitClass::BadFile,
                 format!("{} has {} bytes, more than the limit of {largest}", shown(), head.size),
             )
             .advise("Copy it to a file first, or query it in place with SQL."));
@@ -166,7 +166,7 @@ impl Bucket {
                 self.runtime.block_on(async { self.store.get_opts(&path, options).await?.bytes().await });
             let piece = piece.map_err(|error| self.failure(name, &error))?;
             if piece.is_empty() {
-                return Err(Failure::new(Class::BadFile, format!("{} is truncated", shown())));
+                return Err(Failure::new(ExitClass::BadFile, format!("{} is truncated", shown())));
             }
             file.write_all(&piece).map_err(|error| no_room(&shown(), &error))?;
             at += piece.len() as u64;
@@ -183,7 +183,7 @@ impl Bucket {
 }
 
 fn no_room(what: &str, error: &io::Error) -> Failure {
-    Failure::new(Class::Failed, format!("cannot write {what} to a temporary file: {error}"))
+    Failure::new(ExitClass::Failed, format!("cannot write {what} to a temporary file: {error}"))
         .advise("Free some space in TMPDIR, or set TMPDIR to another folder.")
 }
 
@@ -223,7 +223,7 @@ fn check_variables(endpoint: Option<&str>) -> Result<(), Failure> {
         "AWS_SESSION_TOKEN",
     ] {
         if std::env::var(name).is_ok_and(|value| !fits(name, &value)) {
-            return Err(Failure::new(Class::Usage, format!("{name} contains an invalid character"))
+            return Err(Failure::new(ExitClass::Usage, format!("{name} contains an invalid character"))
                 .advise("Look for a space or a newline at its end."));
         }
     }
@@ -232,7 +232,7 @@ fn check_variables(endpoint: Option<&str>) -> Result<(), Failure> {
     {
         let shown = sanitize(endpoint.unwrap_or_default());
         return Err(Failure::new(
-            Class::Usage,
+            ExitClass::Usage,
             format!("AWS_ENDPOINT_URL is not the address of a store: {shown:?}"),
         )
         .advise("Write http://HOST:PORT or https://HOST."));

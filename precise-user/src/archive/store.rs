@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::ArchivePlace;
-use crate::error::{Class, Failure};
+use crate::error::{ExitClass, Failure};
 use precise_capture::write_whole;
 
 /// An open place.
@@ -85,14 +85,14 @@ impl Store {
                 // Only the owner may read captures, so a new folder is private too.
                 let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
                 made.map_err(|error| {
-                    Failure::new(Class::Failed, format!("cannot create {}: {error}", folder.display()))
+                    Failure::new(ExitClass::Failed, format!("cannot create {}: {error}", folder.display()))
                 })?;
                 let path = folder.join(name);
                 if path.symlink_metadata().is_ok() {
                     return Err(exists(&path.display().to_string()));
                 }
                 write_whole(&path, &bytes).map_err(|error| {
-                    Failure::new(Class::Failed, format!("cannot write {}: {error}", path.display()))
+                    Failure::new(ExitClass::Failed, format!("cannot write {}: {error}", path.display()))
                 })
             }
             #[cfg(feature = "s3")]
@@ -103,10 +103,10 @@ impl Store {
 
 /// Returns the error for a name that exists: archives are written only once.
 pub(super) fn exists(what: &str) -> Failure {
-    Failure::new(Class::Failed, format!("{what} exists already and is never replaced"))
+    Failure::new(ExitClass::Failed, format!("{what} exists already and is never replaced"))
         .advise("It is the same capture, or another of the same host and second: use another label.")
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Class::BadFile, format!("cannot read {}: {error}", path.display()))
+    Failure::new(ExitClass::BadFile, format!("cannot read {}: {error}", path.display()))
 }

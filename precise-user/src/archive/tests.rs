@@ -1,6 +1,6 @@
 use super::*;
 use precise_capture::CaptureWriter;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 
 /// The second of a capture whose time is not known.
 const UNKNOWN: u64 = u64::MAX;
@@ -8,7 +8,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// Writes a capture to a file. The length of its name is part of its number of samples. `precise`
 /// says for each event whether it is precise.
 fn capture(folder: &Path, name: &str, host: &str, second: u64, precise: &[bool]) -> std::path::PathBuf {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let meta = builder.meta();
     meta.machine.host = host.to_owned();
     meta.start_unix_ns =
@@ -74,7 +74,7 @@ fn a_label_of_several_hosts_is_a_question() {
         keep(&place, &label, &[capture(folder.path(), name, host, 0, &[true, false])]).unwrap();
     }
     let error = read(&folder.path().join("x")).unwrap_err();
-    assert_eq!(error.class, Class::Usage);
+    assert_eq!(error.class, ExitClass::Usage);
     assert!(error.to_string().contains("x/20231114T221320Z-two-both.parquet"), "{error}");
     let error = read(folder.path()).unwrap_err().to_string();
     assert!(error.contains("has no archived captures"), "{error}");

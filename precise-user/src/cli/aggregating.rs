@@ -30,7 +30,7 @@ pub struct AggregatingArguments {
     /// If sampling would cost more, samples are taken less often. A period of -c is never changed,
     /// unless --overhead is given as well.
     #[arg(long, value_name = "PERCENT", value_parser = values::overhead, help_heading = LIMITS)]
-    overhead: Option<values::Overhead>,
+    overhead: Option<values::OverheadLimit>,
     /// Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]
     ///
     /// On machines with very many CPUs the default is smaller, so that the tables of all CPUs and
@@ -50,7 +50,7 @@ impl AggregatingArguments {
             builder = builder.table_cells(cells);
         }
         match self.overhead {
-            Some(values::Overhead(asked)) => builder.budget(asked),
+            Some(values::OverheadLimit(asked)) => builder.budget(asked),
             None => builder,
         }
     }

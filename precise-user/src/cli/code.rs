@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use precise::code::types::TypedCode;
 use precise::code::{FunctionId, Instruction};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::{Reason, text};
 use precise::symbols::SymbolOptions;
 use precise::symbols::listing::{Listings, MAX_SOURCES, SourceFiles};
@@ -31,8 +31,8 @@ pub struct CodeArguments {
 
 impl CodeArguments {
     /// Returns access to the binaries and sources. No file is read yet.
-    pub fn files(&self) -> Result<Files, Failure> {
-        let mut files = Files::below(self.symfs.as_deref().unwrap_or(Path::new("/")));
+    pub fn files(&self) -> Result<LocalFiles, Failure> {
+        let mut files = LocalFiles::below(self.symfs.as_deref().unwrap_or(Path::new("/")));
         if !self.source.is_empty() {
             files.sources = SourceFiles::default();
             files.named = true;
@@ -40,7 +40,7 @@ impl CodeArguments {
         for folder in &self.source {
             files.sources.add(folder).map_err(|error| {
                 let what = format!("cannot open the folder {} (--source): {error}", folder.display());
-                Failure::new(Class::Usage, what)
+                Failure::new(ExitClass::Usage, what)
             })?;
         }
         Ok(files)
@@ -49,14 +49,14 @@ impl CodeArguments {
 
 /// Access to binaries and sources.
 #[derive(Debug)]
-pub struct Files {
+pub struct LocalFiles {
     listings: Listings,
     sources: SourceFiles,
     /// Whether the user named the folders of the sources.
     named: bool,
 }
 
-impl Files {
+impl LocalFiles {
     /// Returns access to the binaries of this machine, and to the sources below the current folder.
     /// No file is read yet.
     pub fn here() -> Self {
@@ -107,7 +107,7 @@ impl Files {
     }
 }
 
-impl Code for Files {
+impl Code for LocalFiles {
     fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
         self.listings.read(function)
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Args};
-use precise::doctor::{Naming, State, examine};
+use precise::doctor::{MachineState, ReaderConfinement, examine};
 use precise::machine::Root;
 use precise::self_test;
 use precise::self_test::worker;
@@ -51,8 +51,8 @@ pub fn run(arguments: &DoctorArguments, out: &mut Output) -> CommandResult {
     if arguments.self_test {
         return prove(arguments, out);
     }
-    let mut state = State::read(&Root::default());
-    state.naming = Some(Naming::try_here());
+    let mut state = MachineState::read(&Root::default());
+    state.naming = Some(ReaderConfinement::try_here());
     // The diagnosis is about the rights that a run would have, not about those that this command
     // has kept.
     state.rights = out.started_with.unwrap_or(state.rights);

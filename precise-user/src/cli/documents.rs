@@ -7,7 +7,7 @@ use clap::Args;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::text::exit_codes::ExitCodes;
 
 use super::{CommandResult, Output, form::json, output};
@@ -79,8 +79,9 @@ fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
         .map(ToString::to_string)
         .unwrap_or_default();
     let (examples, more) = split_help(&help);
-    let failed =
-        |error: std::io::Error| Failure::new(Class::Failed, format!("cannot make the manual page: {error}"));
+    let failed = |error: std::io::Error| {
+        Failure::new(ExitClass::Failed, format!("cannot make the manual page: {error}"))
+    };
     let has_options = command.get_arguments().any(|argument| !argument.is_hide_set());
     let man = Man::new(command.clone());
     let mut page = Vec::new();
@@ -136,7 +137,7 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> CommandResult {
         return Ok(ExitCode::SUCCESS);
     };
     std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::new(Class::Failed, format!("cannot create {}: {error}", folder.display()))
+        Failure::new(ExitClass::Failed, format!("cannot create {}: {error}", folder.display()))
     })?;
     for sub in main.get_subcommands() {
         let name = format!("precise-{}", sub.get_name());

@@ -6,17 +6,17 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::export::pprof::PprofOptions;
 use precise::export::{pprof, table};
 use precise::model::Capture;
 use precise::views::call_graph::has_chains;
 use precise::views::flame;
-use precise::views::flame::{FlameOptions, Weight, folded};
+use precise::views::flame::{FlameOptions, FrameWidth, folded};
 
 use super::{
     CommandResult, Output,
-    flamegraph::By,
+    flamegraph::WidthFlag,
     narrow::{NarrowArguments, say_selection},
     output::{refuse_terminal, say, write_file},
     require::{self, RequireArguments},
@@ -44,7 +44,7 @@ pub struct ExportArguments {
     output: Option<PathBuf>,
     /// Weigh folded stacks by this; pprof shows it first
     #[arg(long, default_value = "samples", value_name = "WHAT")]
-    by: By,
+    by: WidthFlag,
     /// Write only this event (pprof, folded)
     #[arg(short, long, value_name = "NAME")]
     event: Option<String>,
@@ -102,9 +102,9 @@ fn stacks(capture: &Capture, arguments: &ExportArguments) -> Result<Vec<u8>, Fai
     let options = FlameOptions { weight, event: arguments.event.clone(), leaf_only: true };
     let flame = flame::flame(capture, &options).map_err(|error| no_answer(error.into()))?;
     if flame.total == 0 {
-        let what = if weight == Weight::Latency { "a latency" } else { "a weight" };
+        let what = if weight == FrameWidth::Latency { "a latency" } else { "a weight" };
         let why = format!("no sample of {} has {what}, so there is nothing to write", flame.event);
-        return Err(Failure::new(Class::NoSamples, why));
+        return Err(Failure::new(ExitClass::NoSamples, why));
     }
     if let Err(none) = has_chains(capture) {
         say(&format!("each stack is only the sampled function: {none}"));
@@ -113,5 +113,5 @@ fn stacks(capture: &Capture, arguments: &ExportArguments) -> Result<Vec<u8>, Fai
 }
 
 fn damaged(error: String) -> Failure {
-    Failure::new(Class::BadFile, format!("the capture is damaged: {error}"))
+    Failure::new(ExitClass::BadFile, format!("the capture is damaged: {error}"))
 }

@@ -1,9 +1,9 @@
 //! The flags that choose which samples to keep.
 
 use clap::Args;
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::filter::flags::Mode;
-use precise::filter::{Flags, check_comm, parse};
+use precise::filter::{FilterFlags, check_comm, parse};
 
 use super::selection::FILTER;
 
@@ -50,8 +50,8 @@ pub struct FilterArguments {
 
 impl FilterArguments {
     /// Returns the values of all filter flags except `-G`.
-    pub fn flags(&self) -> Result<Flags, Failure> {
-        let usage = |what: String| Failure::new(Class::Usage, what);
+    pub fn flags(&self) -> Result<FilterFlags, Failure> {
+        let usage = |what: String| Failure::new(ExitClass::Usage, what);
         let ranges = |flag: &str, texts: &[String]| {
             texts
                 .iter()
@@ -61,7 +61,7 @@ impl FilterArguments {
         for comm in &self.comm {
             check_comm(comm).map_err(|error| usage(format!("--comm {comm}: {error}")))?;
         }
-        let mut flags = Flags {
+        let mut flags = FilterFlags {
             mode: match (self.all_kernel, self.all_user) {
                 (true, _) => Some(Mode::Kernel),
                 (_, true) => Some(Mode::User),
@@ -72,7 +72,7 @@ impl FilterArguments {
             data_addresses: ranges("--addr", &self.addr)?,
             code_addresses: ranges("--code", &self.code)?,
             comms: self.comm.clone(),
-            ..Flags::default()
+            ..FilterFlags::default()
         };
         if let Some(text) = &self.filter {
             flags = flags.with_filter(text).map_err(|error| usage(error.to_string()))?;

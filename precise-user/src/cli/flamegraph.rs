@@ -6,13 +6,13 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use precise::error::{Class, Failure};
-use precise::views::flame::{FlamegraphView, Weight, folded, svg};
-use precise::views::view::{Input, Values, View as _};
+use precise::error::{ExitClass, Failure};
+use precise::views::flame::{FlamegraphView, FrameWidth, folded, svg};
+use precise::views::view::{Input, OptionValues, View as _};
 
 use super::{
     CommandResult, Output,
-    code::Files,
+    code::LocalFiles,
     form::json_about,
     narrow::{NarrowArguments, say_selection},
     output::{say, write_file},
@@ -37,7 +37,7 @@ pub struct FlamegraphArguments {
     json: bool,
     /// Choose the measure that the widths of frames show
     #[arg(long, default_value = "samples", value_name = "WHAT", help_heading = "Selection")]
-    by: By,
+    by: WidthFlag,
     /// Draw this event of the capture
     #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
     event: Option<String>,
@@ -56,14 +56,14 @@ pub struct FlamegraphArguments {
 
 /// The measure that the widths of frames show.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum By {
+pub enum WidthFlag {
     /// Number of samples
     Samples,
     /// Sum of the latencies of samples: where time is spent waiting
     Latency,
 }
 
-impl By {
+impl WidthFlag {
     /// Returns the word for the command line.
     const fn name(self) -> &'static str {
         match self {
@@ -73,24 +73,24 @@ impl By {
     }
 
     /// Returns the measure as views know it.
-    pub fn weight(self) -> Weight {
+    pub fn weight(self) -> FrameWidth {
         match self {
-            Self::Samples => Weight::Samples,
-            Self::Latency => Weight::Latency,
+            Self::Samples => FrameWidth::Samples,
+            Self::Latency => FrameWidth::Latency,
         }
     }
 }
 
 /// Draws the flame graph of a capture.
 pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> CommandResult {
-    let mut values = Values::default().with("by", arguments.by.name());
+    let mut values = OptionValues::default().with("by", arguments.by.name());
     if let Some(event) = &arguments.event {
         values = values.with("event", event);
     }
     let options = FlamegraphView::options(&values).map_err(no_answer)?;
     let capture = arguments.narrow.read(&arguments.capture.path())?;
     let gates = arguments.require.evaluate(&capture);
-    let mut code = Files::here();
+    let mut code = LocalFiles::here();
     let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options).map_err(no_answer)?;
     if arguments.json {
         out.print(&json_about(&flame, gates.as_deref(), &capture)?)?;
@@ -99,7 +99,7 @@ pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> CommandResult {
         out.print(&folded::folded(&flame))?;
     } else {
         let svg = svg::flame_svg(&flame, arguments.width).map_err(|error| {
-            Failure::new(Class::Failed, format!("the flame graph cannot be drawn: {error}"))
+            Failure::new(ExitClass::Failed, format!("the flame graph cannot be drawn: {error}"))
         })?;
         say_selection(&capture);
         write_file(&arguments.output, &svg)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{ArgMatches, Args};
 use precise::archive;
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::digits::counted;
 use precise::model::keys::Key;
 use precise::model::{Capture, Selection, text};
@@ -154,7 +154,7 @@ pub fn json_about<T: Document>(
 }
 
 fn no_json(error: serde_json::Error) -> Failure {
-    Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}"))
+    Failure::new(ExitClass::Failed, format!("the result cannot be written as JSON: {error}"))
 }
 
 /// Reads a capture from a file or from an archive.

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::import;
 use precise::import::ImportOptions;
 use precise::model::Dimension;
@@ -116,7 +116,7 @@ pub fn run(arguments: &ImportArguments, out: &mut Output) -> CommandResult {
         }
     }
     if view.samples == 0 {
-        return Err(Failure::new(Class::NoSamples, "the file has no samples")
+        return Err(Failure::new(ExitClass::NoSamples, "the file has no samples")
             .advise("`perf script -i FILE` shows whether perf finds any."));
     }
     Ok(ExitCode::SUCCESS)
@@ -138,17 +138,20 @@ fn with_code(mut dimensions: Vec<Dimension>) -> Vec<Dimension> {
 fn options(arguments: &ImportArguments) -> Result<ImportOptions, Failure> {
     if !arguments.granule.is_power_of_two() {
         return Err(Failure::new(
-            Class::Usage,
+            ExitClass::Usage,
             format!("--granule {} is not a power of two", arguments.granule),
         ));
     }
     for directory in arguments.symfs.iter().chain(&arguments.debug_dir) {
         if !directory.is_dir() {
-            return Err(Failure::new(Class::Usage, format!("{} is not a directory", directory.display())));
+            return Err(Failure::new(
+                ExitClass::Usage,
+                format!("{} is not a directory", directory.display()),
+            ));
         }
     }
     if let Some(path) = arguments.kallsyms.as_ref().filter(|path| !path.is_file()) {
-        return Err(Failure::new(Class::Usage, format!("{} is not a file", path.display())));
+        return Err(Failure::new(ExitClass::Usage, format!("{} is not a file", path.display())));
     }
     let dimensions = match &arguments.by {
         Some(by) => Some(with_code(dimensions::parse(by)?)),

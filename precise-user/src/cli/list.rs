@@ -27,7 +27,7 @@ pub struct ListArguments {
 pub fn run(arguments: &ListArguments, out: &mut Output) -> CommandResult {
     let listing = list::list(&Pmus::read(&Root::default()));
     if arguments.json {
-        out.print(&json(&precise::text::schema::Listed(&listing), None)?)?;
+        out.print(&json(&precise::text::schema::ListDocument(&listing), None)?)?;
     } else {
         out.print(&listing.to_text(out.text.width))?;
     }

@@ -4,7 +4,7 @@
 use std::process::{ExitCode, ExitStatus};
 
 use clap::{ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::EventInfo;
 use precise::model::digits::counted;
 use precise::rights;
@@ -185,7 +185,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // clap prints help to standard output and errors to standard error.
             let _closed_pipe = error.print();
-            return if error.use_stderr() { code(Class::Usage) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { code(ExitClass::Usage) } else { ExitCode::SUCCESS };
         }
     };
     let chosen = matches.subcommand().and_then(|(name, matches)| {
@@ -204,7 +204,7 @@ pub fn main() -> ExitCode {
     }
     let result = match chosen {
         Some((entry, matches)) => (entry.run)(matches, &mut output),
-        None => Err(Failure::new(Class::Usage, "no command was given")),
+        None => Err(Failure::new(ExitClass::Usage, "no command was given")),
     };
     match result {
         Ok(code) => code,
@@ -223,7 +223,7 @@ fn sample<T, E: Into<Failure>>(run: impl Future<Output = Result<T, E>>) -> Resul
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
+        .map_err(|error| Failure::new(ExitClass::Failed, format!("cannot start the run loop: {error}")))?;
     let sampled = runtime.block_on(run);
     rights::drop_file_capabilities()?;
     sampled.map_err(Into::into)
@@ -241,13 +241,13 @@ fn ended<'a>(events: impl IntoIterator<Item = &'a EventInfo>, command: Option<Ex
     let code = command.map_or(0, child::shell_code);
     if kept == 0 && filtered > 0 && code == 0 {
         let text = format!("no samples were kept: the filter rejected {}", counted(filtered, "sample"));
-        return Err(Failure::new(Class::NoSamples, text).advise(
+        return Err(Failure::new(ExitClass::NoSamples, text).advise(
             "Use a filter that keeps more, or a longer run. The ledger counts what each clause rejected.",
         ));
     }
     if seen == 0 && code == 0 {
         return Err(Failure::new(
-            Class::NoSamples,
+            ExitClass::NoSamples,
             "no samples arrived: the event did not occur, or this machine cannot sample it",
         )
         .advise("Use a shorter period (-c), a longer run, or another event (`precise list`)."));
@@ -259,7 +259,7 @@ fn command() -> Command {
     Arguments::command().subcommands(entries().into_iter().map(|entry| Appearance::add(entry.command)))
 }
 
-fn code(class: Class) -> ExitCode {
+fn code(class: ExitClass) -> ExitCode {
     ExitCode::from(class.code())
 }
 

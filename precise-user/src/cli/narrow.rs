@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use clap::{ArgMatches, Args, FromArgMatches as _};
-use precise::error::{Class, Failure};
-use precise::filter::{Flags, check_comm};
+use precise::error::{ExitClass, Failure};
+use precise::filter::{FilterFlags, check_comm};
 use precise::model::Capture;
-use precise::views::narrow::{TimeRange, Wanted, narrow};
+use precise::views::narrow::{TimeRange, WantedPart, narrow};
 
 use super::{form::read, idle::IdleArguments, output::say, view};
 
@@ -49,21 +49,22 @@ impl NarrowArguments {
     }
 
     /// Returns the part of a capture that the flags ask for.
-    pub fn wanted(&self) -> Result<Wanted, Failure> {
+    pub fn wanted(&self) -> Result<WantedPart, Failure> {
         for comm in &self.comm {
             check_comm(comm)
-                .map_err(|error| Failure::new(Class::Usage, format!("--comm {comm}: {error}")))?;
+                .map_err(|error| Failure::new(ExitClass::Usage, format!("--comm {comm}: {error}")))?;
         }
-        let mut flags = Flags {
+        let mut flags = FilterFlags {
             pids: self.pid.clone(),
             comms: self.comm.clone(),
             cgroups: self.cgroup.clone(),
-            ..Flags::default()
+            ..FilterFlags::default()
         };
         if let Some(text) = &self.filter {
-            flags = flags.with_filter(text).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
+            flags =
+                flags.with_filter(text).map_err(|error| Failure::new(ExitClass::Usage, error.to_string()))?;
         }
-        Ok(Wanted { flags, time: self.time })
+        Ok(WantedPart { flags, time: self.time })
     }
 
     /// Reads a capture, narrows it, and leaves out the samples of idle CPUs.

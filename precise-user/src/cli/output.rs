@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, ColorChoice, Command, value_parser};
 use precise::capture::write_whole;
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::text;
 use precise::render::{Shade, Style, TextOptions};
 use precise::rights::Rights;
@@ -79,7 +79,7 @@ impl Output {
         let mut out = io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(Failure::new(Class::Failed, format!("cannot print the result: {error}")))
+                Err(Failure::new(ExitClass::Failed, format!("cannot print the result: {error}")))
             }
             _ => Ok(()),
         }
@@ -226,7 +226,7 @@ pub fn complain(failure: &Failure) {
 /// standard output.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(|error| {
-        let failure = Failure::new(Class::Failed, format!("cannot write {}: {error}", path.display()));
+        let failure = Failure::new(ExitClass::Failed, format!("cannot write {}: {error}", path.display()));
         match error.kind() {
             ErrorKind::StorageFull => failure.advise("Free some space, or write elsewhere."),
             _ => failure,
@@ -244,7 +244,7 @@ fn refuse_binary(path: &Path, what: &str, terminal: bool) -> Result<(), Failure>
         return Ok(());
     }
     let why = format!("{what} is binary, and the standard output is a terminal");
-    Err(Failure::new(Class::Usage, why).advise("Write to a file, or pipe the output to another program."))
+    Err(Failure::new(ExitClass::Usage, why).advise("Write to a file, or pipe the output to another program."))
 }
 
 /// Returns an error if the folder of a file that is written after the run does not exist.
@@ -253,7 +253,7 @@ pub fn check_folder(path: &Path) -> Result<(), Failure> {
     match folder {
         Some(folder) if !folder.is_dir() => {
             let why = format!("cannot write {}: there is no folder {}", path.display(), folder.display());
-            Err(Failure::new(Class::Failed, why).advise("Create the folder, or write elsewhere."))
+            Err(Failure::new(ExitClass::Failed, why).advise("Create the folder, or write elsewhere."))
         }
         _ => Ok(()),
     }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn only_a_terminal_refuses_binary_data() {
         let refused = refuse_binary(Path::new("-"), "a capture", true).unwrap_err();
-        assert_eq!(refused.class, Class::Usage);
+        assert_eq!(refused.class, ExitClass::Usage);
         assert!(refused.to_string().contains("a capture is binary"), "{refused}");
         assert!(refuse_binary(Path::new("-"), "a capture", false).is_ok());
         assert!(refuse_binary(Path::new("x.parquet"), "a capture", true).is_ok());

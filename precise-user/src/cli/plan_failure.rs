@@ -1,6 +1,6 @@
 //! Errors of plans as failures of the command: exit code, flags, and advice.
 
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::kernel::map_memory::page_size;
 use precise::model::format_cpu_list;
 use precise::pmu::EncodeError;
@@ -17,16 +17,16 @@ const PMUS: [&str; 5] = ["cpu", "cpu_core", "cpu_atom", "ibs_op", "ibs_fetch"];
 /// Converts an error of a plan into a failure of the command.
 pub fn plan_failure(error: PlanError) -> Failure {
     let sentence = error.to_string();
-    let usage = |what: &str| Failure::new(Class::Usage, what);
+    let usage = |what: &str| Failure::new(ExitClass::Usage, what);
     match error {
         PlanError::Stopped(error) | PlanError::NothingOpens(error) => error.into(),
-        PlanError::Preset(_) => Failure::new(Class::Unsupported, sentence).advise(SEE_LIST),
+        PlanError::Preset(_) => Failure::new(ExitClass::Unsupported, sentence).advise(SEE_LIST),
         // The event is written correctly, but this machine does not support it.
         PlanError::Event(EncodeError::Unsupported { .. }) => {
-            Failure::new(Class::Unsupported, sentence).advise(SEE_LIST)
+            Failure::new(ExitClass::Unsupported, sentence).advise(SEE_LIST)
         }
         PlanError::Event(EncodeError::UnknownPmu { name, .. }) if PMUS.contains(&name.as_str()) => {
-            Failure::new(Class::Unsupported, sentence).advise(SEE_LIST)
+            Failure::new(ExitClass::Unsupported, sentence).advise(SEE_LIST)
         }
         PlanError::NoPreset { event } => usage(&format!(
             "--ldlat and --l3-miss-only apply only to presets, and '{event}' is not a preset"
@@ -37,7 +37,7 @@ pub fn plan_failure(error: PlanError) -> Failure {
         }
         PlanError::Cgroup(error) => cgroup(&error),
         PlanError::Filter(error) => match error {
-            FilterError::Own { .. } | FilterError::Cgroups(_) => Failure::new(Class::Failed, sentence),
+            FilterError::Own { .. } | FilterError::Cgroups(_) => Failure::new(ExitClass::Failed, sentence),
             FilterError::Compile(_) => usage(&sentence),
         },
         PlanError::ChainsWithAddresses => usage(
@@ -67,21 +67,21 @@ pub fn plan_failure(error: PlanError) -> Failure {
 
 fn cgroup(error: &CgroupError) -> Failure {
     match error {
-        CgroupError::Unreadable(_) => Failure::new(Class::Failed, error.to_string()),
+        CgroupError::Unreadable(_) => Failure::new(ExitClass::Failed, error.to_string()),
         CgroupError::OnlyV1 => Failure::new(
-            Class::Unsupported,
+            ExitClass::Unsupported,
             "-G needs a cgroup v2 hierarchy, and this machine has only v1, which eBPF programs cannot see",
         )
         .advise("Mount one (mount -t cgroup2 none /sys/fs/cgroup/unified) and move the processes into its cgroups (docs/containers.md)."),
-        CgroupError::Syntax { .. } => Failure::new(Class::Usage, format!("-G {error}")),
-        CgroupError::Missing(_) => Failure::new(Class::Usage, format!("-G {error}"))
+        CgroupError::Syntax { .. } => Failure::new(ExitClass::Usage, format!("-G {error}")),
+        CgroupError::Missing(_) => Failure::new(ExitClass::Usage, format!("-G {error}"))
             .advise("Write the path from the root of the hierarchy (/system.slice/nginx.service), or a pattern, which also matches cgroups that are created later ('/system.slice/nginx*')."),
     }
 }
 
 /// Returns the failure for a field of --fields that the events do not have.
 pub fn missing_field(error: &MissingField) -> Failure {
-    Failure::new(Class::Usage, error.to_string())
+    Failure::new(ExitClass::Usage, error.to_string())
         .advise("`precise list` shows which events have addresses, latencies and memory levels.")
 }
 
@@ -96,17 +96,17 @@ mod tests {
     fn classes_are_those_of_the_documentation() {
         let class = |error| plan_failure(error).class;
         let stopped = KillSwitch::and(Some("/".into())).allow().unwrap_err();
-        assert_eq!(class(PlanError::Stopped(stopped)), Class::Stopped);
-        assert_eq!(class(PlanError::Cgroup(CgroupError::OnlyV1)), Class::Unsupported);
+        assert_eq!(class(PlanError::Stopped(stopped)), ExitClass::Stopped);
+        assert_eq!(class(PlanError::Cgroup(CgroupError::OnlyV1)), ExitClass::Unsupported);
         let unsupported = EncodeError::Unsupported { name: "loads:k".into(), why: "no".into() };
         let pmu = |name: &str| {
             let name = name.to_owned();
             PlanError::Event(EncodeError::UnknownPmu { name, nearest: None, known: Vec::new() })
         };
-        assert_eq!([class(pmu("ibs_op")), class(pmu("ibs_pp"))], [Class::Unsupported, Class::Usage]);
-        assert_eq!(class(PlanError::Event(unsupported)), Class::Unsupported);
+        assert_eq!([class(pmu("ibs_op")), class(pmu("ibs_pp"))], [ExitClass::Unsupported, ExitClass::Usage]);
+        assert_eq!(class(PlanError::Event(unsupported)), ExitClass::Unsupported);
         let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-        assert_eq!(class(PlanError::Filter(FilterError::Cgroups(denied))), Class::Failed);
+        assert_eq!(class(PlanError::Filter(FilterError::Cgroups(denied))), ExitClass::Failed);
         for wrong in [
             PlanError::NoEvents,
             PlanError::Granule(3),
@@ -122,7 +122,7 @@ mod tests {
             PlanError::Cpus { missing: vec![9], online: vec![0, 1] },
             PlanError::Event(EncodeError::Syntax { text: "x/".into(), why: "no".into() }),
         ] {
-            assert_eq!(class(wrong), Class::Usage);
+            assert_eq!(class(wrong), ExitClass::Usage);
         }
     }
 

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use precise::import;
 use precise::model::digits::counted;
 use precise::render::number;
-use precise::run::live::Progress;
+use precise::run::live::RunProgress;
 use precise::run::naming::MOST_FOR_NAMES;
 
 use super::output::say;
@@ -38,10 +38,10 @@ impl ProgressLine {
     }
 
     /// Shows the current progress.
-    pub fn show(&self, progress: &Progress) {
+    pub fn show(&self, progress: &RunProgress) {
         match progress {
-            Progress::Started { .. } if self.quiet => {}
-            Progress::Started { table_bytes, ring_bytes, findings } => {
+            RunProgress::Started { .. } if self.quiet => {}
+            RunProgress::Started { table_bytes, ring_bytes, findings } => {
                 say(&format!("sampling {}. Press Ctrl-C to stop early; samples so far are kept", self.what));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(*bytes as u64));
                 let names = number::short(MOST_FOR_NAMES as u64);
@@ -59,7 +59,7 @@ impl ProgressLine {
                     false => findings.iter().for_each(|finding| say(finding)),
                 }
             }
-            Progress::Epoch { seen, elapsed, .. } => {
+            RunProgress::Epoch { seen, elapsed, .. } => {
                 self.bar.set_position(elapsed.as_millis() as u64);
                 self.bar.set_message(counted(*seen, "sample"));
             }
@@ -84,7 +84,7 @@ impl ImportLine {
     }
 
     /// Shows how far the import is.
-    pub fn show(&self, now: import::Progress) {
+    pub fn show(&self, now: import::ImportProgress) {
         let bar = &self.0;
         if bar.is_hidden() {
             return;

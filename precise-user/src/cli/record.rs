@@ -9,19 +9,19 @@ use precise::run::plan::{self, Plan};
 use precise::run::{kill_switch, live};
 use precise::views::cost_text::cost_text;
 use precise::views::heatmap::HeatmapView;
-use precise::views::view::{AnyView as _, Format, Input, Values, Why};
+use precise::views::view::{AnyView as _, Format, Input, OptionValues, Why};
 
 use super::{
     CommandResult, Output,
     aggregating::AggregatingArguments,
-    code::Files,
+    code::LocalFiles,
     dimensions, ended,
     form::by_help,
     idle::{IdleArguments, say_left_out},
     output::{check_folder, complain, refuse_terminal, say, say_written, write_file},
     plan_failure::plan_failure,
     progress::ProgressLine,
-    report::Shape,
+    report::ReportShape,
     require, sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
     values,
@@ -148,7 +148,7 @@ pub struct RecordArguments {
     #[command(flatten)]
     idle: IdleArguments,
     #[command(flatten)]
-    shape: Shape,
+    shape: ReportShape,
 }
 
 impl RecordArguments {
@@ -193,7 +193,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> CommandResult {
     );
     let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();
-    let live::Finished { meta, kept, command, stopped } = finished?;
+    let live::FinishedRun { meta, kept, command, stopped } = finished?;
     match kept.read() {
         Ok(capture) => show(arguments, &plan, &arguments.idle.leave_out(capture), kept.old(), out)?,
         // The run is complete, and another command shows it.
@@ -240,8 +240,8 @@ fn show(
 
 /// Draws the heatmap of a capture.
 fn draw(capture: &Capture, plot: &Path, quiet: bool) -> Result<(), Failure> {
-    let mut code = Files::here();
-    let values = Values::defaults(HeatmapView.description().options);
+    let mut code = LocalFiles::here();
+    let values = OptionValues::defaults(HeatmapView.description().options);
     let width = values.number("width").map_err(no_answer)?;
     match HeatmapView.answer(&mut Input::of(capture, &mut code), &values) {
         // A capture without samples to draw is not a failure of the run; the ledger shows where the

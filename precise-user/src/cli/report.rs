@@ -6,18 +6,18 @@ use std::{
 };
 
 use clap::Args;
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::Capture;
 use precise::views::call_graph::CallGraphView;
 use precise::views::gates::GateResult;
 use precise::views::html;
 use precise::views::report::ReportView;
 use precise::views::summary::SummaryView;
-use precise::views::view::{AnyView, Input, Values};
+use precise::views::view::{AnyView, Input, OptionValues};
 
 use super::{
     CommandResult, Output,
-    code::{CodeArguments, Files},
+    code::{CodeArguments, LocalFiles},
     form::{FormArguments, by_help, say_few},
     idle::say_left_out,
     narrow::NarrowArguments,
@@ -61,12 +61,12 @@ pub struct ReportArguments {
     #[command(flatten)]
     code: CodeArguments,
     #[command(flatten)]
-    shape: Shape,
+    shape: ReportShape,
 }
 
 /// The flags for the size and form of a report; `record` has the same flags.
 #[derive(Debug, Args)]
-pub struct Shape {
+pub struct ReportShape {
     /// Sort by samples, period, latency, avg, max, or a key
     #[arg(short, long, value_name = "WHAT", default_value = "samples", help_heading = "Selection")]
     sort: String,
@@ -93,7 +93,7 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> CommandResult {
     let gates = match (&arguments.html, &arguments.call_graph) {
         (Some(html), _) => arguments.write_page(&capture, html)?,
         (None, Some(function)) => {
-            let values = Values::default().with("function", function);
+            let values = OptionValues::default().with("function", function);
             arguments.shape.show(&CallGraphView, values, &capture, out)?
         }
         (None, None) => arguments.shape.print(&capture, arguments.by.as_deref(), out)?,
@@ -111,7 +111,7 @@ impl ReportArguments {
         match &self.call_graph {
             Some(function) if !self.capture.is_named() && Path::new(function).is_file() => {
                 let why = format!("-g takes {function} as the name of a function, and it is a file");
-                Err(Failure::new(Class::Usage, why)
+                Err(Failure::new(ExitClass::Usage, why)
                     .advise(format!("Write the file first: precise report {function} -g")))
             }
             _ => Ok(()),
@@ -132,7 +132,7 @@ impl ReportArguments {
     }
 }
 
-impl Shape {
+impl ReportShape {
     /// Checks the options that can be checked without a capture, before a run starts.
     pub fn check(&self, by: Option<&str>) -> Result<(), Failure> {
         ReportView.check(&self.values(by)).map_err(no_answer)
@@ -154,8 +154,8 @@ impl Shape {
     }
 
     /// Returns the options of the report.
-    fn values(&self, by: Option<&str>) -> Values {
-        let values = Values::default().with("sort", &self.sort).with("limit", &self.limit.to_string());
+    fn values(&self, by: Option<&str>) -> OptionValues {
+        let values = OptionValues::default().with("sort", &self.sort).with("limit", &self.limit.to_string());
         match by {
             Some(by) => values.with("by", by),
             None => values,
@@ -167,12 +167,12 @@ impl Shape {
     fn show(
         &self,
         view: &dyn AnyView,
-        values: Values,
+        values: OptionValues,
         capture: &Capture,
         out: &mut Output,
     ) -> Result<Option<Vec<GateResult>>, Failure> {
         let values = values.with("limit", &self.limit.to_string());
-        let mut code = Files::here();
+        let mut code = LocalFiles::here();
         let answer = view.answer(&mut Input::of(capture, &mut code), &values).map_err(no_answer)?;
         let gates = self.form.gates(capture);
         let form = self.form.form();

@@ -1,7 +1,7 @@
 //! `--require`: the requirements on a capture.
 
 use clap::Args;
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::Capture;
 use precise::views::gates;
 use precise::views::gates::{Gate, GateResult};
@@ -41,7 +41,7 @@ impl RequireArguments {
 pub fn check(results: Option<&[GateResult]>) -> Result<(), Failure> {
     let failing = results.unwrap_or_default().iter().filter(|result| !result.met);
     let sentences: Vec<&str> = failing.map(|result| result.sentence.as_str()).collect();
-    if sentences.is_empty() { Ok(()) } else { Err(Failure::new(Class::Unmet, sentences.join("\n"))) }
+    if sentences.is_empty() { Ok(()) } else { Err(Failure::new(ExitClass::Unmet, sentences.join("\n"))) }
 }
 
 /// Returns the line of a report whose gates all hold.

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::text::Cut;
-use precise::render::table::{Column, Table};
+use precise::render::table::{Table, TableColumn};
 use precise::text::schema;
 
 use super::{CommandResult, Output};
@@ -33,7 +33,7 @@ pub fn run(arguments: &SchemaArguments, out: &mut Output) -> CommandResult {
         None => list(out),
         Some(name) => {
             let kind = schema::find(name).ok_or_else(|| {
-                Failure::new(Class::Usage, format!("unknown document {name:?}"))
+                Failure::new(ExitClass::Usage, format!("unknown document {name:?}"))
                     .advise("`precise schema --list` shows all documents.")
             })?;
             format!("{:#}\n", (kind.schema)())
@@ -45,9 +45,9 @@ pub fn run(arguments: &SchemaArguments, out: &mut Output) -> CommandResult {
 
 fn list(out: &Output) -> String {
     let columns = [
-        Column::text("Name", Cut::End),
-        Column::number("Version"),
-        Column::text("Printed by precise", Cut::End),
+        TableColumn::text("Name", Cut::End),
+        TableColumn::number("Version"),
+        TableColumn::text("Printed by precise", Cut::End),
     ];
     let mut table = Table::new(columns.to_vec());
     for kind in schema::kinds() {

@@ -6,12 +6,12 @@ use std::{
 };
 
 use clap::Args;
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::render::number;
 use precise::run::kill_switch;
 use precise::run::plan::{self, Plan, Streaming};
 use precise::stream::live::Started;
-use precise::stream::{Field, Named, Sink, choose_fields, live};
+use precise::stream::{NamedSample, Sink, StreamField, choose_fields, live};
 use precise::text::stream_account::{account_json, account_text};
 use precise::text::stream_json::stream_json;
 use precise::text::stream_text::StreamText;
@@ -68,7 +68,7 @@ Examples:
   precise script -e page-faults --fields time,comm,addr,sym -p 4711";
 
 fn after_long_help() -> String {
-    let names: Vec<&str> = Field::all().map(Field::name).collect();
+    let names: Vec<&str> = StreamField::all().map(StreamField::name).collect();
     format!("{AFTER_HELP}\n\nFields: {}.", names.join(", "))
 }
 
@@ -93,7 +93,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> CommandResult {
     }
     if let Some(file) = &arguments.account {
         let json = account_json(&finished.accounts, finished.cpus, &finished.notes).map_err(|error| {
-            Failure::new(Class::Failed, format!("cannot write the account as JSON: {error}"))
+            Failure::new(ExitClass::Failed, format!("cannot write the account as JSON: {error}"))
         })?;
         if file == Path::new("-") {
             out.print(&json)?;
@@ -117,9 +117,9 @@ fn announce(started: &Started, quiet: bool) {
 
 /// Returns the plan, and the requested fields. Without a request, these are the fields of the
 /// events that cost nothing extra.
-fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<Field>), Failure> {
-    let asked = arguments.fields.iter().map(|word| Field::parse(word)).collect::<Result<Vec<_>, _>>();
-    let asked = asked.map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
+fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<StreamField>), Failure> {
+    let asked = arguments.fields.iter().map(|word| StreamField::parse(word)).collect::<Result<Vec<_>, _>>();
+    let asked = asked.map_err(|error| Failure::new(ExitClass::Usage, error.to_string()))?;
     // A number that does not fit becomes one that is larger than any ring, and is rejected later.
     let ring_pages = usize::try_from(arguments.ring_pages).unwrap_or(usize::MAX);
     let streaming = Streaming { ring_pages, samples: arguments.samples, ..Streaming::default() };
@@ -138,11 +138,11 @@ struct Lines {
 
 enum LineFormat {
     Text(StreamText),
-    Json(Vec<Field>),
+    Json(Vec<StreamField>),
 }
 
 impl Lines {
-    fn new(fields: &[Field], json: bool) -> Self {
+    fn new(fields: &[StreamField], json: bool) -> Self {
         let format =
             if json { LineFormat::Json(fields.to_vec()) } else { LineFormat::Text(StreamText::new(fields)) };
         Self { out: io::BufWriter::with_capacity(1 << 16, io::stdout()), format, begun: false }
@@ -150,7 +150,7 @@ impl Lines {
 }
 
 impl Sink for Lines {
-    fn put(&mut self, sample: &Named<'_>) -> io::Result<()> {
+    fn put(&mut self, sample: &NamedSample<'_>) -> io::Result<()> {
         let line = match &mut self.format {
             LineFormat::Text(text) => {
                 if !std::mem::replace(&mut self.begun, true) {

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, ValueEnum};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::kernel::program::ReadPath;
 use precise::model::{Precision, parse_cpu_list};
 use precise::run::plan::{Plan, PlanBuilder, Target};
@@ -169,7 +169,7 @@ impl SelectionArguments {
         if let Some(list) = &self.cpu {
             let cpus = parse_cpu_list(list);
             builder = builder
-                .cpus(cpus.map_err(|error| Failure::new(Class::Usage, format!("-C {list}: {error}")))?);
+                .cpus(cpus.map_err(|error| Failure::new(ExitClass::Usage, format!("-C {list}: {error}")))?);
         }
         builder = match (self.count, self.freq) {
             (Some(period), _) => builder.period(period),

@@ -3,13 +3,13 @@
 use std::{net::SocketAddr, process::ExitCode};
 
 use clap::Args;
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::render::number;
 use precise::run::naming::MOST_FOR_NAMES;
 use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
-use precise::serve::live::Progress;
-use precise::serve::{Hosts, Label, listen, live};
+use precise::serve::live::ServeProgress;
+use precise::serve::{Hosts, SeriesLabel, listen, live};
 
 use super::{
     CommandResult, Output,
@@ -78,7 +78,7 @@ Examples:
   precise serve -e loads --by cgroup,node --listen 0.0.0.0:7732";
 
 fn after_long_help() -> String {
-    let names: Vec<&str> = Label::all().map(|label| label.key().name()).collect();
+    let names: Vec<&str> = SeriesLabel::all().map(|label| label.key().name()).collect();
     format!("{AFTER_HELP}\n\nKeys of --by: {}.", names.join(", "))
 }
 
@@ -86,22 +86,23 @@ fn after_long_help() -> String {
 pub fn run(arguments: &ServeArguments, _out: &mut Output) -> CommandResult {
     let labels = match arguments.by.as_str() {
         "none" => Vec::new(),
-        list => Label::parse_list(list).map_err(|error| Failure::new(Class::Usage, error.to_string()))?,
+        list => SeriesLabel::parse_list(list)
+            .map_err(|error| Failure::new(ExitClass::Usage, error.to_string()))?,
     };
     let limit = usize::try_from(arguments.series).ok().filter(|_| arguments.series <= MOST_SERIES);
     let limit = limit.ok_or_else(|| {
-        Failure::new(Class::Usage, "--series must be at most 16K, which is about 50 MB per request")
+        Failure::new(ExitClass::Usage, "--series must be at most 16K, which is about 50 MB per request")
     })?;
     let hosts = Hosts::parse(&arguments.allow_host)
-        .map_err(|error| Failure::new(Class::Usage, format!("--allow-host: {error}")))?;
+        .map_err(|error| Failure::new(ExitClass::Usage, format!("--allow-host: {error}")))?;
     let plan = plan(arguments, &labels)?;
     let quiet = arguments.quiet;
     let ended = sample(async {
         let listening = listen(arguments.listen, hosts)?;
         let address = listening.address;
         let progress = |progress| match progress {
-            Progress::Started { .. } if quiet => {}
-            Progress::Started { table_bytes, ring_bytes, said } => {
+            ServeProgress::Started { .. } if quiet => {}
+            ServeProgress::Started { table_bytes, ring_bytes, said } => {
                 let events: Vec<_> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
                 say(&format!(
                     "serving {} of {} at http://{address}/metrics",
@@ -115,7 +116,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> CommandResult {
                 ));
                 said.iter().for_each(|sentence| say(sentence));
             }
-            Progress::Note(note) => say(&note),
+            ServeProgress::Note(note) => say(&note),
         };
         live::run(&plan, &labels, limit, listening, progress).await
     })?;
@@ -126,7 +127,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> CommandResult {
     Ok(ExitCode::from(ended.command.map_or(0, child::shell_code)))
 }
 
-fn plan(arguments: &ServeArguments, labels: &[Label]) -> Result<Plan, Failure> {
+fn plan(arguments: &ServeArguments, labels: &[SeriesLabel]) -> Result<Plan, Failure> {
     let dimensions = labels.iter().filter_map(|label| label.dimension()).collect();
     let builder = arguments.aggregating.complete(arguments.selection.plan()?);
     builder.series().dimensions(dimensions).build().map_err(plan_failure)

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use precise::capture::{CaptureWriter, WriteError};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::Capture;
 use precise::run::kill_switch;
 use precise::run::plan::Plan;
-use precise::screen::{Action, Colours, Key, Screen};
-use precise::top::{self, Live, Progress};
+use precise::screen::{Action, Colours, Screen, ScreenKey};
+use precise::top::{self, Live, TopProgress};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::{cursor, execute, terminal};
 use ratatui::{Terminal, backend::CrosstermBackend};
@@ -79,7 +79,7 @@ pub fn run(arguments: &TopArguments, out: &mut Output) -> CommandResult {
     if arguments.selection.has_command() {
         let what = "`precise top` runs no command: the command would write over the screen";
         let advice = "Start the command in another terminal, and sample it with -p, or use `precise record`.";
-        return Err(Failure::new(Class::Usage, what).advise(advice));
+        return Err(Failure::new(ExitClass::Usage, what).advise(advice));
     }
     check_terminal()?;
     check_folder(&arguments.output)?;
@@ -88,8 +88,8 @@ pub fn run(arguments: &TopArguments, out: &mut Output) -> CommandResult {
     let mut shown: Option<JoinHandle<Result<(), Failure>>> = None;
     let mut result = Ok(());
     let ended = sample(async {
-        let progress = |progress: Progress<'_>| match progress {
-            Progress::Started(live) => {
+        let progress = |progress: TopProgress<'_>| match progress {
+            TopProgress::Started(live) => {
                 let screen = Screen::new(colours, arguments.idle.includes());
                 let (live, output) = (live.clone(), arguments.output.clone());
                 shown = Some(std::thread::spawn(move || {
@@ -97,7 +97,7 @@ pub fn run(arguments: &TopArguments, out: &mut Output) -> CommandResult {
                     show(screen, &live, &output)
                 }));
             }
-            Progress::Over(live) => {
+            TopProgress::Over(live) => {
                 live.close();
                 result = shown.take().map_or(Ok(()), ended_screen);
             }
@@ -121,13 +121,13 @@ fn ended_screen(thread: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> 
             // Nothing is written: that would wait too.
             let _gone = terminal::disable_raw_mode();
             return Err(Failure::new(
-                Class::Failed,
+                ExitClass::Failed,
                 "the terminal takes no output, so the screen is still on it",
             ));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let died = |_| Err(Failure::new(Class::Failed, "the thread of the screen died"));
+    let died = |_| Err(Failure::new(ExitClass::Failed, "the thread of the screen died"));
     thread.join().unwrap_or_else(died)
 }
 
@@ -148,7 +148,7 @@ fn plan(arguments: &TopArguments) -> Result<Plan, Failure> {
 /// Returns an error if there is no terminal that can show a screen.
 fn check_terminal() -> Result<(), Failure> {
     let instead = "Use `precise record` and `precise report`, or `precise script` for samples as they come.";
-    let refuse = |what: &str| Err(Failure::new(Class::Usage, what).advise(instead));
+    let refuse = |what: &str| Err(Failure::new(ExitClass::Usage, what).advise(instead));
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return refuse("`precise top` needs a terminal, and standard input and output are not both one");
     }
@@ -204,7 +204,7 @@ fn restore() {
 /// Shows the screen until the user quits or the run is over.
 fn show(mut screen: Screen, live: &Live, output: &Path) -> Result<(), Failure> {
     let failed =
-        |error: io::Error| Failure::new(Class::Failed, format!("cannot draw on the terminal: {error}"));
+        |error: io::Error| Failure::new(ExitClass::Failed, format!("cannot draw on the terminal: {error}"));
     let mut shown = Shown::start().map_err(failed)?;
     let mut version = 0;
     let mut asked = None;
@@ -278,7 +278,7 @@ fn written(window: &Capture, output: &Path) -> String {
 
 /// Returns the key of an event; `Some(None)` for the keys that end the program, and `None` for
 /// events that are no keys.
-fn key(event: &Event) -> Option<Option<Key>> {
+fn key(event: &Event) -> Option<Option<ScreenKey>> {
     let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return None };
     if *kind == KeyEventKind::Release {
         return None;
@@ -287,18 +287,18 @@ fn key(event: &Event) -> Option<Option<Key>> {
     Some(Some(match code {
         KeyCode::Char('c' | 'd') if control => return Some(None),
         KeyCode::Char(_) if control || modifiers.contains(KeyModifiers::ALT) => return None,
-        KeyCode::Char(c) => Key::Char(*c),
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Tab | KeyCode::Right => Key::Next,
-        KeyCode::BackTab | KeyCode::Left => Key::Back,
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
+        KeyCode::Char(c) => ScreenKey::Char(*c),
+        KeyCode::Enter => ScreenKey::Enter,
+        KeyCode::Esc => ScreenKey::Escape,
+        KeyCode::Backspace => ScreenKey::Backspace,
+        KeyCode::Tab | KeyCode::Right => ScreenKey::Next,
+        KeyCode::BackTab | KeyCode::Left => ScreenKey::Back,
+        KeyCode::Up => ScreenKey::Up,
+        KeyCode::Down => ScreenKey::Down,
+        KeyCode::PageUp => ScreenKey::PageUp,
+        KeyCode::PageDown => ScreenKey::PageDown,
+        KeyCode::Home => ScreenKey::Home,
+        KeyCode::End => ScreenKey::End,
         _ => return None,
     }))
 }

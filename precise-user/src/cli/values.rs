@@ -73,15 +73,15 @@ pub fn id(text: &str) -> Result<u32, String> {
 
 /// The limit of `--overhead`: a fraction of a CPU's time, or `None` for no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Overhead(pub Option<f64>);
+pub struct OverheadLimit(pub Option<f64>);
 
 /// Parses a limit: `1%`, `0.5%`, `2`, or `off`.
-pub fn overhead(text: &str) -> Result<Overhead, String> {
+pub fn overhead(text: &str) -> Result<OverheadLimit, String> {
     if text == "off" {
-        return Ok(Overhead(None));
+        return Ok(OverheadLimit(None));
     }
     match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
-        Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(Overhead(Some(percent / 100.0))),
+        Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(OverheadLimit(Some(percent / 100.0))),
         _ => Err(format!("'{text}' is not a percentage of a CPU from 0.01% to 100%, or off")),
     }
 }
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn parts_of_a_cpu() {
-        assert_eq!(overhead("1%"), Ok(Overhead(Some(0.01))));
-        assert_eq!(overhead("0.5"), Ok(Overhead(Some(0.005))));
-        assert_eq!(overhead("off"), Ok(Overhead(None)));
+        assert_eq!(overhead("1%"), Ok(OverheadLimit(Some(0.01))));
+        assert_eq!(overhead("0.5"), Ok(OverheadLimit(Some(0.005))));
+        assert_eq!(overhead("off"), Ok(OverheadLimit(None)));
         for wrong in ["", "%", "0%", "-1%", "101%", "nan", "1x"] {
             assert!(overhead(wrong).is_err(), "{wrong}");
         }

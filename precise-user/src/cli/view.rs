@@ -6,16 +6,16 @@ use std::process::ExitCode;
 
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _, value_parser};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::Capture;
 use precise::views::view::{
     AnyAnswer, AnyView, Captures, Description, Example, Format, Input, Judgement, NoAnswer, Opt, OptionKind,
-    Values, Why,
+    OptionValues, Why,
 };
 
 use super::{
     CommandResult, Output,
-    code::{CodeArguments, Files},
+    code::{CodeArguments, LocalFiles},
     form::{CsvArguments, Form, JsonArguments, by_help, say_few},
     idle::say_left_out,
     narrow::{NarrowArguments, say_selection},
@@ -176,8 +176,8 @@ fn number(text: &str, least: u64, most: u64) -> Result<String, String> {
 }
 
 /// Returns the values of a view's options.
-fn values(about: &Description, matches: &ArgMatches) -> Values {
-    let mut values = Values::default();
+fn values(about: &Description, matches: &ArgMatches) -> OptionValues {
+    let mut values = OptionValues::default();
     for option in about.options {
         if let OptionKind::Flag = option.kind {
             if matches.get_flag(option.name) {
@@ -223,7 +223,7 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Comman
     let Read { capture, file, base } = Read::from(about.captures, matches)?;
     let mut code = match about.code {
         true => CodeArguments::from_arg_matches(matches).map_err(|error| usage(&error))?.files()?,
-        false => Files::here(),
+        false => LocalFiles::here(),
     };
     let mut input = Input {
         capture: &capture,
@@ -259,8 +259,10 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Comman
 fn judge(answer: &dyn AnyAnswer) -> CommandResult {
     match answer.judgement() {
         Judgement::None | Judgement::Pass => Ok(ExitCode::SUCCESS),
-        Judgement::Worse(text) => Err(Failure::new(Class::Worse, text)),
-        Judgement::CannotTell { text, advice } => Err(Failure::new(Class::CannotTell, text).advise(advice)),
+        Judgement::Worse(text) => Err(Failure::new(ExitClass::Worse, text)),
+        Judgement::CannotTell { text, advice } => {
+            Err(Failure::new(ExitClass::CannotTell, text).advise(advice))
+        }
     }
 }
 
@@ -272,10 +274,10 @@ pub fn named(file: &Path) -> String {
 /// Converts a view's error into a failure of the command.
 pub fn no_answer(error: NoAnswer) -> Failure {
     let class = match error.why {
-        Why::Usage => Class::Usage,
-        Why::Damaged => Class::BadFile,
-        Why::NoSamples => Class::NoSamples,
-        Why::Failed => Class::Failed,
+        Why::Usage => ExitClass::Usage,
+        Why::Damaged => ExitClass::BadFile,
+        Why::NoSamples => ExitClass::NoSamples,
+        Why::Failed => ExitClass::Failed,
     };
     let failure = Failure::new(class, error.text);
     match error.advice {
@@ -286,5 +288,5 @@ pub fn no_answer(error: NoAnswer) -> Failure {
 
 /// Converts a clap error about parsed arguments into a failure.
 pub fn usage(error: &clap::Error) -> Failure {
-    Failure::new(Class::Usage, error.to_string())
+    Failure::new(ExitClass::Usage, error.to_string())
 }

@@ -13,7 +13,7 @@ use precise_model::text::sanitize;
 use precise_model::words::Served;
 use precise_model::{Capture, CodeLocation, Name, NameId, Row};
 use precise_views::about::duration;
-use precise_views::flame::Weight;
+use precise_views::flame::FrameWidth;
 use precise_views::trust;
 use precise_views::{ViewError, event_of};
 
@@ -21,7 +21,7 @@ use precise_views::{ViewError, event_of};
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PprofOptions {
     /// The measure that readers show first. Every profile contains all measures.
-    pub weight: Weight,
+    pub weight: FrameWidth,
     /// Name of the event; `None` for the first event with samples.
     pub event: Option<String>,
 }
@@ -46,7 +46,7 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
         types.push(maker.value_type("latency", "cycles"));
     }
     let first = match options.weight {
-        Weight::Latency if info.fields.latency => "latency",
+        FrameWidth::Latency if info.fields.latency => "latency",
         _ if info.governed() => unit,
         _ => "samples",
     };
@@ -64,10 +64,10 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
         }
     }
     let kinds = types.len();
-    let sample = |key: Key| Sample {
+    let sample = |key: Key| PprofSample {
         value: samples[&key].iter().take(kinds).map(|value| number(*value)).collect(),
         location_id: key.0,
-        label: key.1.into_iter().map(|(key, str)| Label { key, str }).collect(),
+        label: key.1.into_iter().map(|(key, str)| PprofLabel { key, str }).collect(),
     };
     let sample = order.into_iter().map(sample).collect();
     let trust = trust::trust(capture);
@@ -164,9 +164,9 @@ struct Maker<'a> {
     capture: &'a Capture,
     strings: Vec<String>,
     string_ids: FxHashMap<String, i64>,
-    functions: Vec<Function>,
+    functions: Vec<PprofFunction>,
     function_ids: FxHashMap<(i64, i64), u64>,
-    mappings: Vec<Mapping>,
+    mappings: Vec<PprofMapping>,
     mapping_ids: FxHashMap<(Name, NameId), u64>,
     locations: Vec<Location>,
     location_ids: FxHashMap<CodeLocation, u64>,
@@ -206,8 +206,8 @@ impl<'a> Maker<'a> {
         id
     }
 
-    fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
-        ValueType { r#type: self.string(kind), unit: self.string(unit) }
+    fn value_type(&mut self, kind: &str, unit: &str) -> PprofValueType {
+        PprofValueType { r#type: self.string(kind), unit: self.string(unit) }
     }
 
     /// Returns the locations of the sampled instruction and its callers.
@@ -263,7 +263,7 @@ impl<'a> Maker<'a> {
         id
     }
 
-    fn line(&mut self, place: &CodeLocation, function: Name, source: Name, line: u32) -> Line {
+    fn line(&mut self, place: &CodeLocation, function: Name, source: Name, line: u32) -> PprofLine {
         let names = &self.capture.names;
         let name = match function {
             Name::Known(id) => names.get(id).to_owned(),
@@ -283,9 +283,9 @@ impl<'a> Maker<'a> {
         let next = self.functions.len() as u64 + 1;
         let id = *self.function_ids.entry(key).or_insert(next);
         if id == next {
-            self.functions.push(Function { id, name: key.0, system_name: key.0, filename: key.1 });
+            self.functions.push(PprofFunction { id, name: key.0, system_name: key.0, filename: key.1 });
         }
-        Line { function_id: id, line: line.into() }
+        PprofLine { function_id: id, line: line.into() }
     }
 
     /// Returns the mapping of a place's file. The file counts as mapped from its start, so that
@@ -302,7 +302,7 @@ impl<'a> Maker<'a> {
         };
         let (filename, build_id) = (self.string(&filename), self.string(names.get(place.build_id)));
         let id = self.mappings.len() as u64 + 1;
-        self.mappings.push(Mapping {
+        self.mappings.push(PprofMapping {
             id,
             memory_limit: u64::MAX,
             filename,
@@ -321,15 +321,15 @@ impl<'a> Maker<'a> {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Profile {
     #[prost(message, repeated, tag = "1")]
-    pub sample_type: Vec<ValueType>,
+    pub sample_type: Vec<PprofValueType>,
     #[prost(message, repeated, tag = "2")]
-    pub sample: Vec<Sample>,
+    pub sample: Vec<PprofSample>,
     #[prost(message, repeated, tag = "3")]
-    pub mapping: Vec<Mapping>,
+    pub mapping: Vec<PprofMapping>,
     #[prost(message, repeated, tag = "4")]
     pub location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
-    pub function: Vec<Function>,
+    pub function: Vec<PprofFunction>,
     #[prost(string, repeated, tag = "6")]
     pub string_table: Vec<String>,
     #[prost(int64, tag = "9")]
@@ -337,7 +337,7 @@ pub(super) struct Profile {
     #[prost(int64, tag = "10")]
     pub duration_nanos: i64,
     #[prost(message, optional, tag = "11")]
-    pub period_type: Option<ValueType>,
+    pub period_type: Option<PprofValueType>,
     #[prost(int64, tag = "12")]
     pub period: i64,
     #[prost(int64, repeated, tag = "13")]
@@ -347,7 +347,7 @@ pub(super) struct Profile {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct ValueType {
+pub(super) struct PprofValueType {
     #[prost(int64, tag = "1")]
     pub r#type: i64,
     #[prost(int64, tag = "2")]
@@ -355,17 +355,17 @@ pub(super) struct ValueType {
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct Sample {
+pub(super) struct PprofSample {
     #[prost(uint64, repeated, tag = "1")]
     pub location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     pub value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
-    pub label: Vec<Label>,
+    pub label: Vec<PprofLabel>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct Label {
+pub(super) struct PprofLabel {
     #[prost(int64, tag = "1")]
     pub key: i64,
     #[prost(int64, tag = "2")]
@@ -373,7 +373,7 @@ pub(super) struct Label {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct Mapping {
+pub(super) struct PprofMapping {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(uint64, tag = "3")]
@@ -401,11 +401,11 @@ pub(super) struct Location {
     #[prost(uint64, tag = "3")]
     pub address: u64,
     #[prost(message, repeated, tag = "4")]
-    pub line: Vec<Line>,
+    pub line: Vec<PprofLine>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct Line {
+pub(super) struct PprofLine {
     #[prost(uint64, tag = "1")]
     pub function_id: u64,
     #[prost(int64, tag = "2")]
@@ -413,7 +413,7 @@ pub(super) struct Line {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct Function {
+pub(super) struct PprofFunction {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(int64, tag = "2")]

@@ -71,7 +71,7 @@ pub fn json_type(column: Column) -> &'static str {
 /// One column of a batch of rows.
 struct Values<'a> {
     column: Column,
-    values: &'a precise_capture::Values,
+    values: &'a precise_capture::ColumnValues,
 }
 
 fn each(
@@ -90,16 +90,18 @@ fn each(
 impl Values<'_> {
     /// Returns the value of a row as text; `None` if it is null.
     fn text(&self, at: usize) -> Option<Cow<'_, str>> {
-        use precise_capture::Values;
+        use precise_capture::ColumnValues;
         let number = match self.values {
-            Values::Flags(flags) => return Some(if (*flags.get(at)?)? { "true" } else { "false" }.into()),
-            Values::Texts(texts) => return texts.get(at).map(Cow::from),
-            Values::Times(times) => {
+            ColumnValues::Flags(flags) => {
+                return Some(if (*flags.get(at)?)? { "true" } else { "false" }.into());
+            }
+            ColumnValues::Texts(texts) => return texts.get(at).map(Cow::from),
+            ColumnValues::Times(times) => {
                 let time = DateTime::from_timestamp_micros((*times.get(at)?)?)?;
                 return Some(time.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string().into());
             }
-            Values::Small(numbers) => (*numbers.get(at)?)?.into(),
-            Values::Large(numbers) => (*numbers.get(at)?)?,
+            ColumnValues::Small(numbers) => (*numbers.get(at)?)?.into(),
+            ColumnValues::Large(numbers) => (*numbers.get(at)?)?,
         };
         let hex = HEX.contains(&self.column);
         Some(if hex { format!("{number:#x}") } else { number.to_string() }.into())

@@ -7,14 +7,14 @@ use prost::Message as _;
 use super::pprof::{PprofOptions, Profile, pprof};
 use super::table;
 use precise_capture::Column;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::testing::{L1, RAM};
 use precise_model::{Capture, Dimension};
 use precise_views::flame::folded::folded;
-use precise_views::flame::{FlameOptions, Weight, flame};
+use precise_views::flame::{FlameOptions, FrameWidth, flame};
 
 fn capture() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     for (pid, ip, function, source, samples, latency) in [
         (1, 0x1010, "lookup", RAM, 30, 300),
         // The same place in the same file, in another process.
@@ -64,7 +64,7 @@ fn a_profile_has_samples_periods_and_latencies_with_labels() {
 /// pprof prints names as they are, also to a terminal.
 #[test]
 fn no_name_in_a_profile_gives_orders_to_a_terminal() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let cell = builder.cell().samples(1).process(1, "a\u{1b}]0;b\u{7}").cgroup(7, "/c\nd\u{202e}");
     cell.code(0x1010, "/bin/e\u{9b}", "f\u{1b}[2J", "/src/\rg.c", 12).callers(&["h\u{8}"]);
     let profile = unpacked(&pprof(&builder.build(), &PprofOptions::default()).unwrap());
@@ -77,7 +77,7 @@ fn no_name_in_a_profile_gives_orders_to_a_terminal() {
 #[test]
 fn the_first_mapping_is_the_program() {
     let first = |places: &[(&str, &str, u64)]| {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         for (at, (comm, module, samples)) in places.iter().enumerate() {
             let cell = builder.cell().samples(*samples).process(1, comm);
             cell.code(0x1000 + at as u64, module, "f", "a.c", 1);
@@ -103,7 +103,7 @@ fn the_first_mapping_is_the_program() {
 #[test]
 fn folded_stacks_need_no_chains_where_the_caller_says_so() {
     let mut capture = capture();
-    let options = FlameOptions { leaf_only: true, weight: Weight::Latency, event: None };
+    let options = FlameOptions { leaf_only: true, weight: FrameWidth::Latency, event: None };
     assert_eq!(folded(&flame(&capture, &options).unwrap()), "app;main;hit 300\napp;main;lookup 14000\n");
     capture.meta.dimensions.retain(|dimension| *dimension != Dimension::Stack);
     for row in &mut capture.rows {

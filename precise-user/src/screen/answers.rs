@@ -6,7 +6,7 @@ use precise_model::keys::{Key, Sort};
 use precise_model::text::{sanitize, wrap};
 use precise_model::{Capture, Reason};
 use precise_views::c2c::{C2cOptions, c2c};
-use precise_views::call_graph::{Around, CallGraphOptions, Neighbour, call_graph};
+use precise_views::call_graph::{CallGraphOptions, FunctionCalls, Neighbour, call_graph};
 use precise_views::code::Code;
 use precise_views::grouping::{Group, Groups};
 use precise_views::heatmap::Heatmap;
@@ -25,9 +25,9 @@ const MOST_LINES: usize = 200;
 
 /// What a tab shows.
 #[derive(Debug)]
-pub enum Answer {
+pub enum TabAnswer {
     /// A table.
-    Table(Table),
+    Table(ScreenTable),
     /// Strips over time.
     Strips(Box<Heatmap>),
     /// Lines of text.
@@ -38,27 +38,27 @@ pub enum Answer {
 
 /// A table. All of its texts are safe for a terminal.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct ScreenTable {
     /// The titles of the columns. All but the last `names` are numbers.
     pub titles: Vec<String>,
     /// The number of columns with names, which are the last ones.
     pub names: usize,
     /// The lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TableLine>,
     /// A sentence about the table; `None` if there is nothing to say.
     pub note: Option<String>,
 }
 
 /// A line of a table.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct TableLine {
     /// One text for each column.
     pub cells: Vec<String>,
     /// What the line is about, in full. It identifies the line.
     pub about: String,
 }
 
-impl Answer {
+impl TabAnswer {
     /// Returns the number of lines that can be selected or scrolled.
     pub fn lines(&self) -> usize {
         match self {
@@ -87,7 +87,7 @@ impl Answer {
 
 /// What is asked of the window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question<'a> {
+pub(super) struct WindowQuestion<'a> {
     pub tab: Tab,
     pub event: usize,
     pub sort: Sort,
@@ -98,7 +98,7 @@ pub(super) struct Question<'a> {
 }
 
 /// Answers a question about a window, unless it is for strips.
-pub(super) fn answer(capture: &Capture, question: &Question<'_>) -> Answer {
+pub(super) fn answer(capture: &Capture, question: &WindowQuestion<'_>) -> TabAnswer {
     let asked = match question.tab {
         Tab::Functions => grouped(capture, question, &[Key::Function, Key::Module]),
         Tab::Lines => grouped(capture, question, &[Key::Line, Key::Function]),
@@ -106,9 +106,9 @@ pub(super) fn answer(capture: &Capture, question: &Question<'_>) -> Answer {
         Tab::Levels => levels(capture, question),
         Tab::CacheLines => cache_lines(capture),
         Tab::Callers => callers(capture, question),
-        Tab::Time | Tab::Ledger => Ok(Answer::Text(ledger(capture, question.columns))),
+        Tab::Time | Tab::Ledger => Ok(TabAnswer::Text(ledger(capture, question.columns))),
     };
-    asked.unwrap_or_else(|error| Answer::Nothing(sanitize(&error)))
+    asked.unwrap_or_else(|error| TabAnswer::Nothing(sanitize(&error)))
 }
 
 fn unranked(groups: &Groups) -> Option<String> {
@@ -127,7 +127,7 @@ fn name(text: &str, key: Key) -> &str {
     }
 }
 
-fn grouped(capture: &Capture, question: &Question<'_>, by: &[Key]) -> Result<Answer, String> {
+fn grouped(capture: &Capture, question: &WindowQuestion<'_>, by: &[Key]) -> Result<TabAnswer, String> {
     let options = ReportOptions {
         by: by.to_vec(),
         sort: question.sort,
@@ -143,22 +143,22 @@ fn grouped(capture: &Capture, question: &Question<'_>, by: &[Key]) -> Result<Ans
         return Err("No samples yet.".to_owned());
     }
     let columns = Columns::of(&event.groups, question.sort, by == [Key::Cgroup]);
-    let mut table = Table { names: by.len(), note: unranked(&event.groups), ..Table::default() };
+    let mut table = ScreenTable { names: by.len(), note: unranked(&event.groups), ..ScreenTable::default() };
     table.titles = columns.titles();
     table.titles.extend(by.iter().map(|key| key.title().to_owned()));
     table.lines = event.groups.list.iter().map(|group| line(&columns, group, by)).collect();
-    Ok(Answer::Table(table))
+    Ok(TabAnswer::Table(table))
 }
 
-fn line(columns: &Columns, group: &Group, by: &[Key]) -> Line {
+fn line(columns: &Columns, group: &Group, by: &[Key]) -> TableLine {
     let mut cells = columns.cells(group);
     let labels = group.values.iter().zip(by);
     cells.extend(labels.map(|(value, key)| sanitize(name(&value.label(), *key))));
     let about: Vec<String> = group.values.iter().map(|value| sanitize(&value.text())).collect();
-    Line { cells, about: about.join("  ") }
+    TableLine { cells, about: about.join("  ") }
 }
 
-fn levels(capture: &Capture, question: &Question<'_>) -> Result<Answer, String> {
+fn levels(capture: &Capture, question: &WindowQuestion<'_>) -> Result<TabAnswer, String> {
     let options = MemOptions { sort: Some(question.sort), ..MemOptions::default() };
     let mut answer = mem(capture, &options).map_err(|error| error.to_string())?;
     if question.event >= answer.events.len() {
@@ -167,18 +167,19 @@ fn levels(capture: &Capture, question: &Question<'_>) -> Result<Answer, String> 
     let event = answer.events.swap_remove(question.event);
     let Some(first) = event.accesses.first() else { return Err("No memory accesses yet.".to_owned()) };
     let columns = Columns::of(&first.groups, question.sort, true);
-    let mut table = Table { names: answer.by.len() + 1, note: unranked(&first.groups), ..Table::default() };
+    let mut table =
+        ScreenTable { names: answer.by.len() + 1, note: unranked(&first.groups), ..ScreenTable::default() };
     table.titles = columns.titles();
     table.titles.push("Op".to_owned());
     table.titles.extend(answer.by.iter().map(|key| key.title().to_owned()));
     for accesses in &event.accesses {
         table.lines.extend(accesses.groups.list.iter().map(|group| {
-            let Line { mut cells, about } = line(&columns, group, &answer.by);
+            let TableLine { mut cells, about } = line(&columns, group, &answer.by);
             cells.insert(cells.len() - answer.by.len(), accesses.op.to_owned());
-            Line { cells, about: format!("{}  {about}", accesses.op) }
+            TableLine { cells, about: format!("{}  {about}", accesses.op) }
         }));
     }
-    Ok(Answer::Table(table))
+    Ok(TabAnswer::Table(table))
 }
 
 /// A machine without code: the window has no files open, and widths come from the hardware.
@@ -194,7 +195,7 @@ impl Code for Nowhere {
     }
 }
 
-fn cache_lines(capture: &Capture) -> Result<Answer, String> {
+fn cache_lines(capture: &Capture) -> Result<TabAnswer, String> {
     let options = C2cOptions { limit: Some(MOST_LINES), ..C2cOptions::default() };
     let answer = c2c(capture, &options, &mut Nowhere).map_err(|error| error.to_string())?;
     if let Some(needed) = answer.too_few {
@@ -205,7 +206,8 @@ fn cache_lines(capture: &Capture) -> Result<Answer, String> {
         ));
     }
     let titles = ["HITM", "Loads", "Stores", "Avg cycles", "Sharing", "Where"];
-    let mut table = Table { titles: titles.map(str::to_owned).to_vec(), names: 2, ..Table::default() };
+    let mut table =
+        ScreenTable { titles: titles.map(str::to_owned).to_vec(), names: 2, ..ScreenTable::default() };
     table.lines = answer
         .lines
         .iter()
@@ -217,13 +219,13 @@ fn cache_lines(capture: &Capture) -> Result<Answer, String> {
             let average = line.hitm_average.map_or_else(|| "-".to_owned(), cycles);
             let mut cells = numbers.to_vec();
             cells.extend([average, line.verdict.words().to_owned(), place.clone()]);
-            Line { cells, about: place }
+            TableLine { cells, about: place }
         })
         .collect();
-    Ok(Answer::Table(table))
+    Ok(TabAnswer::Table(table))
 }
 
-fn callers(capture: &Capture, question: &Question<'_>) -> Result<Answer, String> {
+fn callers(capture: &Capture, question: &WindowQuestion<'_>) -> Result<TabAnswer, String> {
     let function = question.selected.and_then(|about| about.split("  ").next()).map(str::to_owned);
     let options = CallGraphOptions { function, limit: Some(MOST_LINES), ..CallGraphOptions::default() };
     let mut answer = call_graph(capture, &options).map_err(|error| error.to_string())?;
@@ -235,7 +237,8 @@ fn callers(capture: &Capture, question: &Question<'_>) -> Result<Answer, String>
         return Err(format!("Only {} samples with call chains so far.", thousands(calls.samples)));
     }
     let titles = ["Total", "Self", "Samples", "Function", "Called by"];
-    let mut table = Table { titles: titles.map(str::to_owned).to_vec(), names: 2, ..Table::default() };
+    let mut table =
+        ScreenTable { titles: titles.map(str::to_owned).to_vec(), names: 2, ..ScreenTable::default() };
     table.lines = calls
         .functions
         .iter()
@@ -248,14 +251,14 @@ fn callers(capture: &Capture, question: &Question<'_>) -> Result<Answer, String>
             let module = sanitize(&cost.module.text());
             let mut cells = numbers.to_vec();
             cells.extend([samples, function.clone(), called]);
-            Line { cells, about: format!("{function}  {module}") }
+            TableLine { cells, about: format!("{function}  {module}") }
         })
         .collect();
-    Ok(Answer::Table(table))
+    Ok(TabAnswer::Table(table))
 }
 
 /// Returns the callers of a function in one text, those with most samples first.
-fn called_by(around: &Around) -> String {
+fn called_by(around: &FunctionCalls) -> String {
     let caller = |Neighbour { function, share, .. }: &Neighbour| {
         let name = function.as_ref().map_or_else(|| "(outermost)".to_owned(), |name| name.text());
         sanitize(&format!("{} {name}", percent(share.value)))

@@ -6,8 +6,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 
-use super::answers::{Question, answer};
-use super::{Answer, Colours, SORTS, Screen, Shown, Tab, Table, head, help, strip};
+use super::answers::{WindowQuestion, answer};
+use super::{Colours, SORTS, Screen, ScreenTable, Shown, Tab, TabAnswer, head, help, strip};
 
 /// The least size at which there is something to read.
 const LEAST: (u16, u16) = (60, 12);
@@ -74,7 +74,7 @@ impl Screen {
         if self.answer.is_some() {
             return;
         }
-        let question = Question {
+        let question = WindowQuestion {
             tab: self.tab,
             event: self.event,
             sort: SORTS[self.sort].0,
@@ -82,7 +82,7 @@ impl Screen {
             columns: size.0,
         };
         self.answer = Some(match part {
-            Err(why) => Answer::Nothing(why.clone()),
+            Err(why) => TabAnswer::Nothing(why.clone()),
             Ok(part) if self.tab == Tab::Time => strip::strips(part, self.event, size.0, size.1),
             Ok(part) => answer(part, &question),
         });
@@ -149,7 +149,7 @@ impl Screen {
         self.follow(visible);
         match &self.answer {
             None => {}
-            Some(Answer::Nothing(why)) => {
+            Some(TabAnswer::Nothing(why)) => {
                 let columns = usize::from(area.width).saturating_sub(4);
                 let text = lines(why, |_, line| width(line) <= columns);
                 for (y, line) in (area.top() + 1..).zip(text) {
@@ -162,17 +162,17 @@ impl Screen {
                     );
                 }
             }
-            Some(Answer::Text(text)) => {
+            Some(TabAnswer::Text(text)) => {
                 for (y, line) in (area.top()..area.bottom()).zip(text.iter().skip(self.at)) {
                     put(buffer, area, y, line, Style::new());
                 }
             }
-            Some(Answer::Strips(heatmap)) => strip::draw(heatmap, self.colours, area, buffer),
-            Some(Answer::Table(table)) => self.table(table, area, buffer),
+            Some(TabAnswer::Strips(heatmap)) => strip::draw(heatmap, self.colours, area, buffer),
+            Some(TabAnswer::Table(table)) => self.table(table, area, buffer),
         }
     }
 
-    fn table(&self, table: &Table, area: Rect, buffer: &mut Buffer) {
+    fn table(&self, table: &ScreenTable, area: Rect, buffer: &mut Buffer) {
         let widths = widths(table, usize::from(area.width));
         let (mut y, bottom) = (area.top(), area.bottom());
         put(buffer, area, y, &row(&table.titles, &widths, table.names), BOLD);
@@ -191,7 +191,7 @@ impl Screen {
     fn foot(&self, area: Rect, buffer: &mut Buffer) -> Option<u16> {
         let y = area.bottom() - FOOT;
         let about = match &self.answer {
-            Some(answer @ Answer::Table(table)) => {
+            Some(answer @ TabAnswer::Table(table)) => {
                 let note = table.note.as_deref().or_else(|| self.shortened());
                 note.or_else(|| answer.id(self.at)).unwrap_or_default().to_owned()
             }
@@ -236,7 +236,7 @@ impl Screen {
 }
 
 /// Returns the widths of the columns. Numbers keep theirs; names share what is left of `columns`.
-fn widths(table: &Table, columns: usize) -> Vec<usize> {
+fn widths(table: &ScreenTable, columns: usize) -> Vec<usize> {
     let all = table.titles.len();
     let numbers = all.saturating_sub(table.names);
     let wanted = |at: usize| {

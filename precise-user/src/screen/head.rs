@@ -4,7 +4,7 @@ use precise_common::ledger::Counter;
 use precise_model::digits::{percent, percent_to};
 use precise_model::text::sanitize;
 use precise_model::{Capture, EventInfo};
-use precise_sampling::top::Snapshot;
+use precise_sampling::top::WindowSnapshot;
 use precise_views::render::number::{duration, short};
 use precise_views::trust::EventTrust;
 
@@ -12,7 +12,7 @@ use precise_views::trust::EventTrust;
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Returns what is sampled, and over what time.
-pub(super) fn title(snapshot: &Snapshot, event: usize) -> String {
+pub(super) fn title(snapshot: &WindowSnapshot, event: usize) -> String {
     let meta = &snapshot.capture.meta;
     let name = meta.events.get(event).map_or("", |event| event.name.as_str());
     let of = match meta.events.len() {
@@ -66,7 +66,7 @@ pub(super) fn rate(numbers: &[f64]) -> String {
 }
 
 /// Returns what the view costs, in shares of one CPU.
-pub(super) fn cost(snapshot: &Snapshot) -> String {
+pub(super) fn cost(snapshot: &WindowSnapshot) -> String {
     let cost = &snapshot.cost;
     let limit =
         cost.budget.map_or_else(|| "no limit".to_owned(), |limit| format!("limit {}", percent(limit)));

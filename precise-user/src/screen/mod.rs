@@ -18,17 +18,17 @@ mod tests;
 
 use precise_model::keys::Sort;
 use precise_model::{Capture, text};
-use precise_sampling::top::Snapshot;
-use precise_views::narrow::{Wanted, narrow};
+use precise_sampling::top::WindowSnapshot;
+use precise_views::narrow::{WantedPart, narrow};
 use precise_views::trust::{Trust, trust};
 use precise_views::{idle, view};
 
-pub use answers::{Answer, Line, Table};
+pub use answers::{ScreenTable, TabAnswer, TableLine};
 pub use tab::Tab;
 
 /// A key, as the screen understands it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum ScreenKey {
     /// A character.
     Char(char),
     /// Return.
@@ -91,7 +91,7 @@ const SORTS: [(Sort, &str); 5] = [
 /// A window, and what was made of it.
 #[derive(Debug)]
 struct Shown {
-    snapshot: Snapshot,
+    snapshot: WindowSnapshot,
     /// The part that the filter selects, without idle CPUs; or why there is none.
     part: Result<Capture, String>,
     trust: Trust,
@@ -105,13 +105,13 @@ pub struct Screen {
     idle: bool,
     shown: Option<Shown>,
     /// The newest window, while an older one is shown.
-    newest: Option<Snapshot>,
+    newest: Option<WindowSnapshot>,
     paused: bool,
     tab: Tab,
     sort: usize,
     event: usize,
     /// The filter in effect, and its text; empty for none.
-    wanted: Wanted,
+    wanted: WantedPart,
     filter: String,
     /// The filter that is being typed.
     typed: Option<String>,
@@ -119,7 +119,7 @@ pub struct Screen {
     /// A sentence about the last key, until the next one.
     message: Option<String>,
     /// The answer of the tab, until something changes.
-    answer: Option<Answer>,
+    answer: Option<TabAnswer>,
     /// The size of the strip that `answer` was made for.
     strip: (usize, usize),
     /// The line that is selected, by its identity; lines move while the view is live.
@@ -143,7 +143,7 @@ impl Screen {
             tab: Tab::Functions,
             sort: 0,
             event: 0,
-            wanted: Wanted::default(),
+            wanted: WantedPart::default(),
             filter: String::new(),
             typed: None,
             help: false,
@@ -158,7 +158,7 @@ impl Screen {
     }
 
     /// Takes the newest window. While the screen is paused, the window is shown later.
-    pub fn show(&mut self, snapshot: Snapshot) {
+    pub fn show(&mut self, snapshot: WindowSnapshot) {
         if self.paused {
             self.newest = Some(snapshot);
             return;
@@ -184,7 +184,7 @@ impl Screen {
         self.typed.is_some()
     }
 
-    fn part(&self, snapshot: &Snapshot) -> Result<Capture, String> {
+    fn part(&self, snapshot: &WindowSnapshot) -> Result<Capture, String> {
         let narrowed = narrow(snapshot.capture.clone(), &self.wanted);
         let mut part = narrowed.map_err(|error: view::NoAnswer| {
             let advice = error.advice.map_or_else(String::new, |advice| format!(" {advice}"));
@@ -204,41 +204,41 @@ impl Screen {
     }
 
     /// Handles a key.
-    pub fn key(&mut self, key: Key) -> Action {
+    pub fn key(&mut self, key: ScreenKey) -> Action {
         self.message = None;
         if self.help {
             self.help = false;
-            return if key == Key::Char('q') { Action::Quit } else { Action::None };
+            return if key == ScreenKey::Char('q') { Action::Quit } else { Action::None };
         }
         if self.typed.is_some() {
             self.type_filter(key);
             return Action::None;
         }
         match key {
-            Key::Char('q') => return Action::Quit,
-            Key::Char('w') if self.shown.is_some() => return Action::Write,
-            Key::Char('w') => self.say("There is nothing to write yet."),
-            Key::Char('?' | 'h') => self.help = true,
-            Key::Char('/') => self.typed = Some(self.filter.clone()),
-            Key::Char(' ') => self.pause(),
-            Key::Char('s') => self.next_sort(),
-            Key::Char('e') => self.next_event(),
-            Key::Escape if !self.filter.is_empty() => self.set_filter(String::new()),
-            Key::Char(digit @ '1'..='9') => {
+            ScreenKey::Char('q') => return Action::Quit,
+            ScreenKey::Char('w') if self.shown.is_some() => return Action::Write,
+            ScreenKey::Char('w') => self.say("There is nothing to write yet."),
+            ScreenKey::Char('?' | 'h') => self.help = true,
+            ScreenKey::Char('/') => self.typed = Some(self.filter.clone()),
+            ScreenKey::Char(' ') => self.pause(),
+            ScreenKey::Char('s') => self.next_sort(),
+            ScreenKey::Char('e') => self.next_event(),
+            ScreenKey::Escape if !self.filter.is_empty() => self.set_filter(String::new()),
+            ScreenKey::Char(digit @ '1'..='9') => {
                 let at = digit as usize - '1' as usize;
                 if let Some(tab) = Tab::ALL.get(at) {
                     self.turn_to(*tab);
                 }
             }
-            Key::Next => self.turn_to(self.tab.beside(1)),
-            Key::Back => self.turn_to(self.tab.beside(Tab::ALL.len() - 1)),
-            Key::Char('k') | Key::Up => self.select(|at, _| at.saturating_sub(1)),
-            Key::Char('j') | Key::Down => self.select(|at, _| at + 1),
-            Key::PageUp => self.select(usize::saturating_sub),
-            Key::PageDown => self.select(|at, page| at + page),
-            Key::Home => self.select(|_, _| 0),
-            Key::End => self.select(|_, _| usize::MAX),
-            Key::Char(_) | Key::Enter | Key::Escape | Key::Backspace => {}
+            ScreenKey::Next => self.turn_to(self.tab.beside(1)),
+            ScreenKey::Back => self.turn_to(self.tab.beside(Tab::ALL.len() - 1)),
+            ScreenKey::Char('k') | ScreenKey::Up => self.select(|at, _| at.saturating_sub(1)),
+            ScreenKey::Char('j') | ScreenKey::Down => self.select(|at, _| at + 1),
+            ScreenKey::PageUp => self.select(usize::saturating_sub),
+            ScreenKey::PageDown => self.select(|at, page| at + page),
+            ScreenKey::Home => self.select(|_, _| 0),
+            ScreenKey::End => self.select(|_, _| usize::MAX),
+            ScreenKey::Char(_) | ScreenKey::Enter | ScreenKey::Escape | ScreenKey::Backspace => {}
         }
         Action::None
     }
@@ -254,13 +254,13 @@ impl Screen {
         }
     }
 
-    fn type_filter(&mut self, key: Key) {
+    fn type_filter(&mut self, key: ScreenKey) {
         let Some(typed) = &mut self.typed else { return };
         match key {
-            Key::Char(c) if typed.chars().count() < LONGEST_FILTER => typed.push(c),
-            Key::Backspace => drop(typed.pop()),
-            Key::Escape => self.typed = None,
-            Key::Enter => {
+            ScreenKey::Char(c) if typed.chars().count() < LONGEST_FILTER => typed.push(c),
+            ScreenKey::Backspace => drop(typed.pop()),
+            ScreenKey::Escape => self.typed = None,
+            ScreenKey::Enter => {
                 let typed = std::mem::take(typed);
                 self.set_filter(typed.trim().to_owned());
             }
@@ -270,7 +270,7 @@ impl Screen {
 
     /// Parses a filter and uses it. One that cannot be parsed stays in the box.
     fn set_filter(&mut self, typed: String) {
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedPart::default();
         if !typed.is_empty() {
             match wanted.flags.clone().with_filter(&typed) {
                 Ok(flags) => wanted.flags = flags,

@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use super::draw::put;
-use super::{Answer, Colours};
+use super::{Colours, TabAnswer};
 
 /// The width of the labels at the left.
 const LABELS: usize = 18;
@@ -19,7 +19,7 @@ const LABELS: usize = 18;
 const BLOCKS: [char; 4] = ['░', '▒', '▓', '█'];
 
 /// Returns the strips of an event that fit into some columns and lines.
-pub(super) fn strips(capture: &Capture, event: usize, columns: usize, lines: usize) -> Answer {
+pub(super) fn strips(capture: &Capture, event: usize, columns: usize, lines: usize) -> TabAnswer {
     // A panel has a title and at least four rows.
     let panels = (lines / 7).clamp(1, 6);
     let rows = (lines / panels).saturating_sub(3).max(2);
@@ -37,8 +37,8 @@ pub(super) fn strips(capture: &Capture, event: usize, columns: usize, lines: usi
         heatmap(capture, &whole)
     });
     match drawn {
-        Ok(drawn) => Answer::Strips(Box::new(drawn)),
-        Err(error) => Answer::Nothing(sanitize(&error.to_string())),
+        Ok(drawn) => TabAnswer::Strips(Box::new(drawn)),
+        Err(error) => TabAnswer::Nothing(sanitize(&error.to_string())),
     }
 }
 

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use precise_common::ledger::Counter;
-use precise_model::testing::{Builder, L1, RAM};
+use precise_model::testing::{CaptureBuilder, L1, RAM};
 use precise_model::{Capture, Dimension, Epoch, Fields, Precision};
-use precise_sampling::top::{Cost, Snapshot};
+use precise_sampling::top::{LiveCost, WindowSnapshot};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -13,8 +13,8 @@ use super::*;
 const HOSTILE: &str = "evil\x1b[2J\x1b]0;title\x07\u{202e}name";
 
 /// Returns a window of three seconds in which `parse` waits for memory, and `send` comes last.
-fn snapshot() -> Snapshot {
-    let mut made = Builder::new();
+fn snapshot() -> WindowSnapshot {
+    let mut made = CaptureBuilder::new();
     let app = "/usr/bin/app";
     for epoch in 0..3 {
         let cell = made.cell().epoch(epoch).cgroup(7, "/shop.slice/web").process(10, "app");
@@ -46,10 +46,10 @@ fn snapshot() -> Snapshot {
     }
     (event.ledger.event_count, event.ledger.enabled_ns, event.ledger.running_ns) = (1_000_000, 3, 3);
     event.ledger.counters.set(Counter::PeriodSeen, 1_000_000);
-    Snapshot {
+    WindowSnapshot {
         capture: made.build(),
         elapsed: Duration::from_secs(75),
-        cost: Cost { sampling: 0.0042, budget: Some(0.01), process: 0.013 },
+        cost: LiveCost { sampling: 0.0042, budget: Some(0.01), process: 0.013 },
         shortened: None,
     }
 }
@@ -71,7 +71,7 @@ fn shown(screen: &mut Screen, columns: u16, lines: u16) -> String {
 
 fn press(screen: &mut Screen, keys: &str) {
     for key in keys.chars() {
-        screen.key(if key == '\n' { Key::Enter } else { Key::Char(key) });
+        screen.key(if key == '\n' { ScreenKey::Enter } else { ScreenKey::Char(key) });
     }
 }
 
@@ -168,8 +168,8 @@ fn a_filter_narrows_the_window_and_what_is_wrong_is_said() {
     press(&mut screen, "/ nonsense\n");
     assert!(screen.is_typing(), "a filter that is wrong stays in the box");
     assert!(shown(&mut screen, 80, 24).contains("nonsense"));
-    screen.key(Key::Escape);
-    screen.key(Key::Escape);
+    screen.key(ScreenKey::Escape);
+    screen.key(ScreenKey::Escape);
     assert!(shown(&mut screen, 80, 24).contains("parse<"));
     press(&mut screen, "/comm == nobody\n");
     assert!(shown(&mut screen, 80, 24).contains("none of the 1,000 samples"));
@@ -192,7 +192,7 @@ fn sorting_takes_the_numbers_in_turn() {
 fn the_selection_stays_with_its_line_and_a_pause_keeps_the_window() {
     let mut screen = screen();
     shown(&mut screen, 80, 24);
-    screen.key(Key::Down);
+    screen.key(ScreenKey::Down);
     assert!(shown(&mut screen, 80, 24).contains("\nsend  /usr/bin/app\n"));
     press(&mut screen, " ");
     let mut later = snapshot();
@@ -204,9 +204,9 @@ fn the_selection_stays_with_its_line_and_a_pause_keeps_the_window() {
     let found = shown(&mut screen, 80, 24);
     assert!(found.lines().nth(6).unwrap().contains("send"), "{found}");
     assert!(found.contains("\nsend  /usr/bin/app\n"), "{found}");
-    screen.key(Key::End);
-    screen.key(Key::PageUp);
-    screen.key(Key::Home);
+    screen.key(ScreenKey::End);
+    screen.key(ScreenKey::PageUp);
+    screen.key(ScreenKey::Home);
     assert_eq!(screen.at, 0);
 }
 
@@ -214,18 +214,18 @@ fn the_selection_stays_with_its_line_and_a_pause_keeps_the_window() {
 fn there_is_a_screen_before_the_first_window_and_in_any_size() {
     let mut empty = Screen::new(Colours::None, false);
     assert!(shown(&mut empty, 80, 24).contains("waiting for the first epoch"));
-    assert_eq!(empty.key(Key::Char('w')), Action::None);
+    assert_eq!(empty.key(ScreenKey::Char('w')), Action::None);
     let mut screen = screen();
     for (columns, lines) in [(1, 1), (10, 40), (59, 12), (60, 12), (300, 100)] {
         for key in "12345678?".chars() {
-            screen.key(Key::Char(key));
+            screen.key(ScreenKey::Char(key));
             shown(&mut screen, columns, lines);
         }
-        screen.key(Key::Escape);
+        screen.key(ScreenKey::Escape);
     }
     assert!(shown(&mut screen, 50, 5).contains("needs 60 columns and 12 lines"));
-    assert_eq!(screen.key(Key::Char('q')), Action::Quit);
-    assert_eq!(screen.key(Key::Char('w')), Action::Write);
+    assert_eq!(screen.key(ScreenKey::Char('q')), Action::Quit);
+    assert_eq!(screen.key(ScreenKey::Char('w')), Action::Write);
 }
 
 #[test]
@@ -239,9 +239,14 @@ fn bars_are_relative_to_the_largest() {
 fn an_empty_window_has_an_answer_for_every_tab() {
     let mut screen = Screen::new(Colours::True, true);
     let capture = Capture::default();
-    screen.show(Snapshot { capture, elapsed: Duration::ZERO, cost: Cost::default(), shortened: None });
+    screen.show(WindowSnapshot {
+        capture,
+        elapsed: Duration::ZERO,
+        cost: LiveCost::default(),
+        shortened: None,
+    });
     for key in "12345678se ".chars() {
-        screen.key(Key::Char(key));
+        screen.key(ScreenKey::Char(key));
         shown(&mut screen, 80, 24);
     }
 }

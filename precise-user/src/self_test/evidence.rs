@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use precise_common::{data_src::Snoop, ibs::Outcome as Bits, ledger::Counter};
+use precise_common::{data_src::Snoop, ibs::OutcomeBits as Bits, ledger::Counter};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::places::Places;
+use super::places::WorkerPlaces;
 use precise_model::{Capture, Outcome, Row};
 use precise_views::stats::Histogram;
 
@@ -71,7 +71,7 @@ pub struct Evidence {
 
 impl Evidence {
     /// Returns the numbers of a capture, for a worker with these places.
-    pub fn of(name: &'static str, capture: &Capture, places: &Places) -> Self {
+    pub fn of(name: &'static str, capture: &Capture, places: &WorkerPlaces) -> Self {
         let events = capture.meta.events.iter().map(|event| Granted {
             encoding: event.encoding.clone(),
             level: event.verdict.granted,
@@ -89,7 +89,7 @@ impl Evidence {
         evidence
     }
 
-    fn add(&mut self, row: &Row, capture: &Capture, places: &Places) {
+    fn add(&mut self, row: &Row, capture: &Capture, places: &WorkerPlaces) {
         let count = row.measures.count;
         let ip = row
             .code

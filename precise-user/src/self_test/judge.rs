@@ -3,7 +3,7 @@
 use super::evidence::{Evidence, Granted};
 use precise_model::Preset;
 use precise_model::digits::thousands;
-use precise_sampling::doctor::{Check, Status};
+use precise_sampling::doctor::{Check, CheckStatus};
 use precise_views::render::number::{cycles, percent};
 use precise_views::stats::MIN_SAMPLES;
 
@@ -70,9 +70,9 @@ fn opened(runs: &[Evidence], must_be_precise: bool) -> Check {
     match events(runs).find(|event| !event.precise) {
         Some(event) if must_be_precise => {
             let why = format!("{} is not precise at the granted level", event.encoding);
-            Check::new("opens", Status::Failed, found, why)
+            Check::new("opens", CheckStatus::Failed, found, why)
         }
-        _ => Check::new("opens", Status::Passed, found, ""),
+        _ => Check::new("opens", CheckStatus::Passed, found, ""),
     }
 }
 
@@ -90,18 +90,18 @@ fn arrived(runs: &[Evidence]) -> Check {
     let kept = runs.iter().map(|run| run.samples).min().unwrap_or(0);
     let found = runs.iter().map(|run| thousands(run.samples)).collect::<Vec<_>>().join(", ");
     if kept >= MIN_SAMPLES {
-        return Check::new("samples", Status::Passed, found, "");
+        return Check::new("samples", CheckStatus::Passed, found, "");
     }
     let (status, why) = if seen == 0 {
-        (Status::Failed, "no samples reached the program".to_owned())
+        (CheckStatus::Failed, "no samples reached the program".to_owned())
     } else if kept == 0 {
         let seen = thousands(seen);
         (
-            Status::Failed,
+            CheckStatus::Failed,
             format!("{seen} samples reached the program, but none passed the filter of the preset"),
         )
     } else {
-        (Status::NotDecided, format!("at least {MIN_SAMPLES} are needed to decide"))
+        (CheckStatus::NotDecided, format!("at least {MIN_SAMPLES} are needed to decide"))
     };
     Check::new("samples", status, found, why)
 }
@@ -109,10 +109,10 @@ fn arrived(runs: &[Evidence]) -> Check {
 fn closed(runs: &[Evidence]) -> Check {
     let name = "ledger closes";
     match events(runs).map(|event| event.unaccounted.unsigned_abs()).sum::<u64>() {
-        0 => Check::new(name, Status::Passed, "", ""),
+        0 => Check::new(name, CheckStatus::Passed, "", ""),
         off => {
             let why = "samples that no counter accounts for: this is a bug in precise";
-            Check::new(name, Status::Failed, thousands(off), why)
+            Check::new(name, CheckStatus::Failed, thousands(off), why)
         }
     }
 }
@@ -124,32 +124,32 @@ fn coverage(runs: &[Evidence], software: bool) -> Option<Check> {
     let worst = worst.reduce(f64::min)?;
     let found = percent(worst);
     if worst >= COVERED {
-        return Some(Check::new(name, Status::Passed, found, ""));
+        return Some(Check::new(name, CheckStatus::Passed, found, ""));
     }
     // The timer of a virtual machine is sometimes late and then counts time that it did not sample.
     if software {
         let why = "the kernel held samples back, so this does not test the hardware";
-        return Some(Check::new(name, Status::NotDecided, found, why));
+        return Some(Check::new(name, CheckStatus::NotDecided, found, why));
     }
     let (throttled, lost): (u64, u64) =
         events(runs).fold((0, 0), |(a, b), event| (a + event.throttled, b + event.lost));
     let why =
         format!("samples are missing: throttled {} times, {} lost", thousands(throttled), thousands(lost));
-    Some(Check::new(name, Status::Failed, found, why))
+    Some(Check::new(name, CheckStatus::Failed, found, why))
 }
 
 /// Checks that a fraction reaches `least`.
 fn share(name: &str, part: u64, whole: u64, least: f64, what: &str) -> Check {
     if whole < MIN_SAMPLES {
         let why = format!("at least {MIN_SAMPLES} are needed to decide");
-        return Check::new(name, Status::NotDecided, format!("{} samples", thousands(whole)), why);
+        return Check::new(name, CheckStatus::NotDecided, format!("{} samples", thousands(whole)), why);
     }
     let value = part as f64 / whole as f64;
     let found = format!("{} of {}", percent(value), thousands(whole));
     if value >= least {
-        Check::new(name, Status::Passed, found, "")
+        Check::new(name, CheckStatus::Passed, found, "")
     } else {
-        Check::new(name, Status::Failed, found, format!("at least {} {what}", percent(least)))
+        Check::new(name, CheckStatus::Failed, found, format!("at least {} {what}", percent(least)))
     }
 }
 
@@ -188,12 +188,17 @@ fn latency_order(runs: &[Evidence]) -> Check {
         medians.iter().map(|(name, median)| format!("{} cycles {name}", cycles(*median))).collect();
     let found = found.join(", ");
     if medians.len() < 2 {
-        return Check::new(name, Status::NotDecided, found, "fewer than two of the buffers have latencies");
+        return Check::new(
+            name,
+            CheckStatus::NotDecided,
+            found,
+            "fewer than two of the buffers have latencies",
+        );
     }
     if medians.windows(2).all(|pair| pair[1].1 >= pair[0].1 * SLOWER) {
-        Check::new(name, Status::Passed, found, "")
+        Check::new(name, CheckStatus::Passed, found, "")
     } else {
-        Check::new(name, Status::Failed, found, "the latency must grow with the size of the buffer")
+        Check::new(name, CheckStatus::Failed, found, "the latency must grow with the size of the buffer")
     }
 }
 
@@ -210,11 +215,11 @@ fn level(run: &Evidence) -> Check {
     };
     let known: u64 = run.levels.values().sum();
     if known == 0 && run.source_due >= MIN_SAMPLES {
-        return Check::new(name, Status::Failed, "0", "no sample reports the level");
+        return Check::new(name, CheckStatus::Failed, "0", "no sample reports the level");
     }
     let part = run.levels.iter().filter(|(level, _)| wanted.contains(level)).map(|(_, count)| count).sum();
     let mut check = share(name, part, run.source_due, HALF, "must report this level");
-    if check.status == Status::Failed
+    if check.status == CheckStatus::Failed
         && let Some((level, count)) = run.levels.iter().max_by_key(|(_, count)| **count)
     {
         check.reason += &format!("; {} of them report {level}", thousands(*count));
@@ -227,15 +232,18 @@ fn from_peer(run: &Evidence) -> Check {
     let found = format!("{} of {}", thousands(run.from_peer), thousands(run.source_due));
     match run.from_peer {
         0 if run.source_due < MIN_SAMPLES => {
-            Check::new(name, Status::NotDecided, found, "too few of the samples have a data source")
+            Check::new(name, CheckStatus::NotDecided, found, "too few of the samples have a data source")
         }
-        0 => {
-            Check::new(name, Status::Failed, found, "no sample reports a line that another core had modified")
-        }
+        0 => Check::new(
+            name,
+            CheckStatus::Failed,
+            found,
+            "no sample reports a line that another core had modified",
+        ),
         n if n < FROM_PEER => {
-            Check::new(name, Status::NotDecided, found, format!("at least {FROM_PEER} are needed"))
+            Check::new(name, CheckStatus::NotDecided, found, format!("at least {FROM_PEER} are needed"))
         }
-        _ => Check::new(name, Status::Passed, found, ""),
+        _ => Check::new(name, CheckStatus::Passed, found, ""),
     }
 }
 
@@ -254,12 +262,17 @@ fn mispredicted(run: &Evidence) -> Check {
         );
         if random.0 < MIN_SAMPLES || predictable.0 < MIN_SAMPLES {
             let why = format!("at least {MIN_SAMPLES} of each branch are needed");
-            return Check::new(name, Status::NotDecided, found, why);
+            return Check::new(name, CheckStatus::NotDecided, found, why);
         }
         return if of(random) >= MISPREDICTED && of(random) >= of(predictable) * MORE_OFTEN {
-            Check::new(name, Status::Passed, found, "")
+            Check::new(name, CheckStatus::Passed, found, "")
         } else {
-            Check::new(name, Status::Failed, found, "the random branch must be mispredicted far more often")
+            Check::new(
+                name,
+                CheckStatus::Failed,
+                found,
+                "the random branch must be mispredicted far more often",
+            )
         };
     }
     // Only mispredicted branches are sampled.

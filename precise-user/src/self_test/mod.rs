@@ -26,15 +26,15 @@ pub mod worker;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::Class;
-use precise_sampling::doctor::{Check, Diagnosis, State, Status};
+use crate::error::ExitClass;
+use precise_sampling::doctor::{Check, CheckStatus, Diagnosis, MachineState};
 
 pub use probe::{PROBES, Probe};
 pub use run::run;
 
 /// The complete result of a self-test, as a user sends it back.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Report {
+pub struct SelfTestReport {
     /// Verdict in one sentence.
     pub verdict: String,
     /// Version of `precise` that ran the self-test.
@@ -42,7 +42,7 @@ pub struct Report {
     /// Diagnosis of the machine, before anything was sampled.
     pub diagnosis: Diagnosis,
     /// The state of the machine that the diagnosis is based on.
-    pub state: State,
+    pub state: MachineState,
     /// Results, one per preset.
     pub results: Vec<ProbeResult>,
 }
@@ -68,12 +68,12 @@ pub struct ProbeResult {
 impl ProbeResult {
     /// Returns whether this machine claims to support the preset.
     pub fn offered(&self) -> bool {
-        self.checks.iter().any(|check| check.status != Status::NotOffered)
+        self.checks.iter().any(|check| check.status != CheckStatus::NotOffered)
     }
 }
 
-impl Report {
-    fn new(diagnosis: Diagnosis, state: State, results: Vec<ProbeResult>) -> Self {
+impl SelfTestReport {
+    fn new(diagnosis: Diagnosis, state: MachineState, results: Vec<ProbeResult>) -> Self {
         let producer = format!("precise {}", env!("CARGO_PKG_VERSION"));
         let mut report = Self { verdict: String::new(), producer, diagnosis, state, results };
         report.verdict = report.sentence();
@@ -81,17 +81,17 @@ impl Report {
     }
 
     /// Returns the number of checks with this status.
-    pub fn count(&self, status: Status) -> usize {
+    pub fn count(&self, status: CheckStatus) -> usize {
         self.results.iter().flat_map(|result| &result.checks).filter(|check| check.status == status).count()
     }
 
     /// Returns the class of the failure. `None` if everything that this machine offers was observed
     /// to work, or could not be decided.
-    pub fn class(&self) -> Option<Class> {
-        if self.count(Status::Failed) > 0 {
-            Some(Class::Unmet)
+    pub fn class(&self) -> Option<ExitClass> {
+        if self.count(CheckStatus::Failed) > 0 {
+            Some(ExitClass::Unmet)
         } else if !self.results.iter().any(|result| result.hardware && result.offered()) {
-            Some(Class::Unsupported)
+            Some(ExitClass::Unsupported)
         } else {
             None
         }
@@ -101,23 +101,23 @@ impl Report {
         let failed: Vec<&str> = self
             .results
             .iter()
-            .filter(|result| result.checks.iter().any(|check| check.status == Status::Failed))
+            .filter(|result| result.checks.iter().any(|check| check.status == CheckStatus::Failed))
             .map(|result| result.preset)
             .collect();
-        let (passed, undecided) = (self.count(Status::Passed), self.count(Status::NotDecided));
+        let (passed, undecided) = (self.count(CheckStatus::Passed), self.count(CheckStatus::NotDecided));
         let open = match undecided {
             0 => String::new(),
             n => format!(" {n} checks are undecided."),
         };
         match self.class() {
-            Some(Class::Unsupported) => format!(
+            Some(ExitClass::Unsupported) => format!(
                 "This machine has no precise hardware samples, so none were tested. {passed} checks of \
                  software events passed.{open}"
             ),
             Some(_) => format!(
                 "Precise sampling fails here: {} of {} checks failed ({}).{open}",
-                self.count(Status::Failed),
-                self.count(Status::Failed) + passed + undecided,
+                self.count(CheckStatus::Failed),
+                self.count(CheckStatus::Failed) + passed + undecided,
                 failed.join(", ")
             ),
             None => format!("Precise sampling works here: {passed} checks passed.{open}"),

@@ -21,7 +21,7 @@ impl Span {
 
 /// The places that a worker reports before it starts.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Places {
+pub struct WorkerPlaces {
     /// Exact addresses of the loop in which the worker spends its time.
     pub function: Span,
     /// Addresses of the instructions whose samples are expected.

@@ -5,7 +5,7 @@ use super::{
     topology::Topology,
 };
 use precise_model::{Preset, Vendor};
-use precise_sampling::pmu::Options;
+use precise_sampling::pmu::PresetOptions;
 use precise_sampling::pmu::request::period;
 
 /// One test: a preset, and the work to sample.
@@ -33,7 +33,7 @@ pub const PROBES: [Probe; 8] = [
 
 /// One run of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ProbeStep {
     /// The work to do.
     pub task: Task,
     /// Sample period: events per sample. `None` uses the event's default.
@@ -54,10 +54,10 @@ const MOST: u64 = 1 << 30;
 impl Probe {
     /// Returns the options for the PMU. If loads have a latency threshold, it is set low enough to
     /// include loads that hit the L1 cache.
-    pub fn options(&self, vendor: Vendor) -> Options {
+    pub fn options(&self, vendor: Vendor) -> PresetOptions {
         let all_loads = self.preset == Preset::Loads && vendor == Vendor::Intel;
         // 3 is the lowest threshold that perf uses.
-        Options { ldlat: all_loads.then_some(3), ..Options::default() }
+        PresetOptions { ldlat: all_loads.then_some(3), ..PresetOptions::default() }
     }
 
     /// Returns the runs of the probe.
@@ -65,13 +65,13 @@ impl Probe {
     /// # Errors
     ///
     /// Returns a sentence that says why this machine lacks what the work needs.
-    pub fn steps(&self, machine: &Topology, vendor: Vendor) -> Result<Vec<Step>, String> {
+    pub fn steps(&self, machine: &Topology, vendor: Vendor) -> Result<Vec<ProbeStep>, String> {
         let Some(cpu) = machine.cpus.first() else {
             return Err("the CPUs that this process may use are unknown".to_owned());
         };
         let amd = vendor == Vendor::Amd;
         let one = |work, bytes, period| {
-            vec![Step { task: Task { work, bytes, cpus: vec![*cpu] }, period, name: "" }]
+            vec![ProbeStep { task: Task { work, bytes, cpus: vec![*cpu] }, period, name: "" }]
         };
         let cache = |level: usize, usual| machine.caches.get(level).copied().unwrap_or(usual);
         let near = half(cache(0, L1));
@@ -92,7 +92,7 @@ impl Probe {
                 [(near, "in the L1 cache"), (middle, "in the L2 cache"), (far, "in memory")]
                     .into_iter()
                     .zip(periods)
-                    .map(|((bytes, name), period)| Step {
+                    .map(|((bytes, name), period)| ProbeStep {
                         task: Task { work: Work::Chase, bytes, cpus: vec![*cpu] },
                         period: Some(period),
                         name,
@@ -104,7 +104,7 @@ impl Probe {
                 let Some(cpus) = machine.two_cores() else {
                     return Err("the test needs two cores, and this process may use only one".to_owned());
                 };
-                vec![Step {
+                vec![ProbeStep {
                     task: Task { work: Work::Share, bytes: PAGE, cpus: cpus.to_vec() },
                     period: None,
                     name: "",

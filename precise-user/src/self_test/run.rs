@@ -7,13 +7,13 @@ use std::{
 };
 
 use super::{
-    PROBES, Probe, ProbeResult, Report, evidence::Evidence, judge, places::Places, probe::Step, task::Task,
-    topology::Topology, worker,
+    PROBES, Probe, ProbeResult, SelfTestReport, evidence::Evidence, judge, places::WorkerPlaces,
+    probe::ProbeStep, task::Task, topology::Topology, worker,
 };
-use crate::error::{Class, ErrorClass, Failure};
-use precise_filter::Flags;
+use crate::error::{ErrorClass, ExitClass, Failure};
+use precise_filter::FilterFlags;
 use precise_model::{Capture, Dimension};
-use precise_sampling::doctor::{Check, State, Status, examine};
+use precise_sampling::doctor::{Check, CheckStatus, MachineState, examine};
 use precise_sampling::machine::Root;
 use precise_sampling::pmu::preset::events_for;
 use precise_sampling::pmu::{EventRequest, Exactness};
@@ -37,10 +37,10 @@ const CELLS: u64 = 1 << 14;
 ///
 /// Returns an error if a permission is missing, a worker cannot be started, or the test is
 /// interrupted. A check that fails is not an error; the report contains it.
-pub async fn run(mut progress: impl FnMut(&Probe)) -> Result<Report, Failure> {
+pub async fn run(mut progress: impl FnMut(&Probe)) -> Result<SelfTestReport, Failure> {
     KillSwitch::default().allow()?;
     let root = Root::default();
-    let state = State::read(&root);
+    let state = MachineState::read(&root);
     let machine = Topology::read(&root, &state.machine.online);
     let diagnosis = examine(&state);
     let mut results = Vec::new();
@@ -63,25 +63,25 @@ pub async fn run(mut progress: impl FnMut(&Probe)) -> Result<Report, Failure> {
         }
         results.push(result);
     }
-    Ok(Report::new(diagnosis, state, results))
+    Ok(SelfTestReport::new(diagnosis, state, results))
 }
 
 /// Returns the events and the runs of a probe, or a check that says why there are none.
 fn prepare(
     probe: &Probe,
-    state: &State,
+    state: &MachineState,
     machine: &Topology,
-) -> Result<(Vec<EventRequest>, Vec<Step>), Check> {
+) -> Result<(Vec<EventRequest>, Vec<ProbeStep>), Check> {
     let vendor = state.machine.cpu.vendor;
     let opens = |status, reason: String| Check::new("opens", status, "", reason);
     let requests = events_for(probe.preset, &state.pmus, &probe.options(vendor))
-        .map_err(|unsupported| opens(Status::NotOffered, unsupported.reason))?;
+        .map_err(|unsupported| opens(CheckStatus::NotOffered, unsupported.reason))?;
     if probe.hardware
         && let Some(Exactness::Never(why)) = requests.first().map(|request| &request.exactness)
     {
-        return Err(opens(Status::NotOffered, why.clone()));
+        return Err(opens(CheckStatus::NotOffered, why.clone()));
     }
-    let steps = probe.steps(machine, vendor).map_err(|why| opens(Status::NotDecided, why))?;
+    let steps = probe.steps(machine, vendor).map_err(|why| opens(CheckStatus::NotDecided, why))?;
     // On a hybrid CPU, only the events of the kind of core that the worker runs on.
     let cpus = steps.first().map_or(&[][..], |step| &step.task.cpus);
     let here = |request: &EventRequest| {
@@ -93,7 +93,7 @@ fn prepare(
 async fn sample(
     probe: &Probe,
     requests: &[EventRequest],
-    steps: &[Step],
+    steps: &[ProbeStep],
     result: &mut ProbeResult,
 ) -> Result<(), Failure> {
     let mut evidence = Vec::new();
@@ -119,8 +119,8 @@ async fn sample(
                 }
                 evidence.push(shown);
             }
-            Err(failure) if matches!(failure.class, Class::Unsupported | Class::Unmet) => {
-                result.checks.push(Check::new("opens", Status::Failed, "", failure.what));
+            Err(failure) if matches!(failure.class, ExitClass::Unsupported | ExitClass::Unmet) => {
+                result.checks.push(Check::new("opens", CheckStatus::Failed, "", failure.what));
                 return Ok(());
             }
             Err(failure) => return Err(failure),
@@ -163,7 +163,11 @@ impl Effort {
 }
 
 /// Makes one run: starts a worker, and samples it.
-async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(Capture, Places), Failure> {
+async fn one(
+    requests: &[EventRequest],
+    step: &ProbeStep,
+    effort: Effort,
+) -> Result<(Capture, WorkerPlaces), Failure> {
     let duration = effort.duration;
     let mut worker = WorkerProcess::start(&step.task)?;
     let often = |request: &EventRequest| EventRequest {
@@ -198,11 +202,13 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
     let finished = match live::run(&plan, None, |_| {}).await {
         // Before Linux 6.2, IBS can only sample whole CPUs. The worker's samples are then selected
         // by its process id.
-        Err(error) if error.class() == ErrorClass::Unsupported => {
-            live::run(&planned(builder.filter(Flags { pids: vec![pid], ..Flags::default() }))?, None, |_| {})
-                .await
-                .map_err(|_| error)?
-        }
+        Err(error) if error.class() == ErrorClass::Unsupported => live::run(
+            &planned(builder.filter(FilterFlags { pids: vec![pid], ..FilterFlags::default() }))?,
+            None,
+            |_| {},
+        )
+        .await
+        .map_err(|_| error)?,
         other => other?,
     };
     if let Some(why) = finished.stopped {
@@ -210,7 +216,7 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
     }
     let length = finished.meta.epochs.last().map_or(0, |epoch| epoch.end_ns);
     if worker.child.try_wait().ok().flatten().is_some() || u128::from(length) * 10 < duration.as_nanos() * 9 {
-        return Err(Failure::new(Class::Failed, "the self-test was interrupted"));
+        return Err(Failure::new(ExitClass::Failed, "the self-test was interrupted"));
     }
     Ok((finished.kept.read()?, worker.places.clone()))
 }
@@ -218,7 +224,7 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
 fn planned(builder: PlanBuilder) -> Result<Plan, Failure> {
     builder.build().map_err(|error| match error {
         PlanError::Stopped(error) => error.into(),
-        error => Failure::new(Class::Failed, format!("the self-test's run cannot be planned: {error}")),
+        error => Failure::new(ExitClass::Failed, format!("the self-test's run cannot be planned: {error}")),
     })
 }
 
@@ -226,19 +232,19 @@ fn planned(builder: PlanBuilder) -> Result<Plan, Failure> {
 struct WorkerProcess {
     child: Child,
     input: Option<ChildStdin>,
-    places: Places,
+    places: WorkerPlaces,
 }
 
 impl WorkerProcess {
     fn start(task: &Task) -> Result<Self, Failure> {
-        let failed = |what: String| Failure::new(Class::Failed, format!("the self-test's worker {what}"));
+        let failed = |what: String| Failure::new(ExitClass::Failed, format!("the self-test's worker {what}"));
         let mut child = worker::command(task)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| failed(format!("cannot be started: {error}")))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let mut worker = Self { child, input, places: Places::default() };
+        let mut worker = Self { child, input, places: WorkerPlaces::default() };
         let mut line = String::new();
         if let Some(output) = output {
             BufReader::new(output)
@@ -253,7 +259,7 @@ impl WorkerProcess {
     fn begin(&mut self) -> Result<(), Failure> {
         let input = self.input.as_mut();
         input.map_or(Ok(()), |input| input.write_all(&[1]).and_then(|()| input.flush())).map_err(|error| {
-            Failure::new(Class::Failed, format!("cannot start the work of the self-test: {error}"))
+            Failure::new(ExitClass::Failed, format!("cannot start the work of the self-test: {error}"))
         })
     }
 }

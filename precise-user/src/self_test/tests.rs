@@ -1,25 +1,25 @@
-use precise_common::{data_src::bits, ibs::Outcome as Bits, ledger::Counter};
+use precise_common::{data_src::bits, ibs::OutcomeBits as Bits, ledger::Counter};
 
 use super::{
     evidence::{Evidence, Granted},
     judge,
-    places::{Places, Span},
+    places::{Span, WorkerPlaces},
     probe::{PROBES, Probe},
     task::Work,
     topology::Topology,
     worker,
 };
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{CodeLocation, DataLocation, Name, NameId, Outcome, Preset, Reason, Vendor};
-use precise_sampling::doctor::{Check, Status};
+use precise_sampling::doctor::{Check, CheckStatus};
 use precise_sampling::machine::Root;
 use precise_views::stats::Histogram;
 
 const LOAD: u64 = 0x1003;
 const PREDICTABLE: u64 = 0x1010;
 
-fn places() -> Places {
-    Places {
+fn places() -> WorkerPlaces {
+    WorkerPlaces {
         function: Span { begin: 0x1000, end: 0x1020 },
         instructions: vec![LOAD],
         predictable: None,
@@ -57,7 +57,7 @@ fn loads() -> [Evidence; 3] {
     [run("in the L1 cache", "L1", 7), run("in the L2 cache", "L2", 16), run("in memory", "RAM", 400)]
 }
 
-fn status(checks: &[Check], name: &str) -> Status {
+fn status(checks: &[Check], name: &str) -> CheckStatus {
     checks.iter().find(|check| check.name == name).unwrap_or_else(|| panic!("no {name}: {checks:?}")).status
 }
 
@@ -65,7 +65,7 @@ fn status(checks: &[Check], name: &str) -> Status {
 fn loads_that_are_right_pass() {
     let checks = judge::checks(Preset::Loads, &loads());
     assert_eq!(checks.len(), 11, "{checks:?}");
-    assert!(checks.iter().all(|check| check.status == Status::Passed), "{checks:?}");
+    assert!(checks.iter().all(|check| check.status == CheckStatus::Passed), "{checks:?}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn each_thing_that_is_wrong_fails_by_itself() {
         let mut runs = loads();
         change(&mut runs);
         let checks = judge::checks(Preset::Loads, &runs);
-        let failed = checks.iter().filter(|check| check.status == Status::Failed);
+        let failed = checks.iter().filter(|check| check.status == CheckStatus::Failed);
         failed.map(|check| check.name.clone()).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(failing(&|runs| runs[1].events[0].precise = false), "opens");
@@ -91,7 +91,7 @@ fn each_thing_that_is_wrong_fails_by_itself() {
 
 #[test]
 fn every_loss_of_the_ledger_is_evidence() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell();
     let mut capture = builder.build();
     let ledger = &mut capture.meta.events[0].ledger;
@@ -106,9 +106,9 @@ fn hits_without_a_latency_do_not_spoil_the_order() {
     // IBS reports latencies only for misses.
     let mut runs = loads();
     runs[0].latencies = Histogram::default();
-    assert_eq!(status(&judge::checks(Preset::Loads, &runs), "latency grows"), Status::Passed);
+    assert_eq!(status(&judge::checks(Preset::Loads, &runs), "latency grows"), CheckStatus::Passed);
     runs[1].latencies = Histogram::default();
-    assert_eq!(status(&judge::checks(Preset::Loads, &runs), "latency grows"), Status::NotDecided);
+    assert_eq!(status(&judge::checks(Preset::Loads, &runs), "latency grows"), CheckStatus::NotDecided);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn too_few_samples_decide_nothing() {
     let mut few = run("", "RAM", 400);
     few.samples = 99;
     let checks = judge::checks(Preset::Stores, &[few.clone()]);
-    assert_eq!(status(&checks, "samples"), Status::NotDecided);
+    assert_eq!(status(&checks, "samples"), CheckStatus::NotDecided);
     assert_eq!(checks.len(), 4);
     few.samples = 0;
     let checks = judge::checks(Preset::Branches, &[few.clone()]);
@@ -131,7 +131,7 @@ fn shared_lines_must_be_seen() {
         let run = Evidence { from_peer, ..run("", "L3", 100) };
         status(&judge::checks(Preset::C2c, &[run]), "HITM")
     };
-    assert_eq!([0, 9, 10].map(hitm), [Status::Failed, Status::NotDecided, Status::Passed]);
+    assert_eq!([0, 9, 10].map(hitm), [CheckStatus::Failed, CheckStatus::NotDecided, CheckStatus::Passed]);
 }
 
 #[test]
@@ -141,18 +141,18 @@ fn a_random_branch_is_mispredicted_more_often() {
         status(&judge::checks(Preset::Branches, &[run]), "mispredictions")
     };
     // Every branch is sampled, with its outcome.
-    assert_eq!(branches((500, 240), (500, 1), 1000), Status::Passed);
-    assert_eq!(branches((500, 240), (500, 200), 1000), Status::Failed);
-    assert_eq!(branches((500, 0), (500, 0), 1000), Status::Failed);
-    assert_eq!(branches((950, 400), (50, 0), 1000), Status::NotDecided);
+    assert_eq!(branches((500, 240), (500, 1), 1000), CheckStatus::Passed);
+    assert_eq!(branches((500, 240), (500, 200), 1000), CheckStatus::Failed);
+    assert_eq!(branches((500, 0), (500, 0), 1000), CheckStatus::Failed);
+    assert_eq!(branches((950, 400), (50, 0), 1000), CheckStatus::NotDecided);
     // Only mispredicted branches are sampled.
-    assert_eq!(branches((990, 0), (10, 0), 0), Status::Passed);
-    assert_eq!(branches((100, 0), (900, 0), 0), Status::Failed);
+    assert_eq!(branches((990, 0), (10, 0), 0), CheckStatus::Passed);
+    assert_eq!(branches((100, 0), (900, 0), 0), CheckStatus::Failed);
 }
 
 #[test]
 fn evidence_is_counted_where_it_belongs() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let unknown = Name::Unknown(Reason::NotRecorded);
     let code = |runtime_address| CodeLocation {
         kernel: false,
@@ -174,7 +174,7 @@ fn evidence_is_counted_where_it_belongs() {
         variable_offset: 0,
     };
     let source = |level: u64, snoop: u64| level << bits::LVL_NUM.0 | snoop << bits::SNOOP.0 | 2;
-    let row = |builder: &mut Builder, code, data, data_src, samples| {
+    let row = |builder: &mut CaptureBuilder, code, data, data_src, samples| {
         let mut cell = builder.cell().samples(samples).latency(200);
         let row = cell.row();
         (row.code, row.data, row.data_src) = (Some(code), data, data_src);
@@ -199,7 +199,7 @@ fn evidence_is_counted_where_it_belongs() {
     // Rows with the outcomes of branches.
     let mispredicted = Some(Outcome::Op(Bits::BRANCH | Bits::MISPREDICTED));
     (capture.rows[0].outcome, capture.rows[3].outcome) = (mispredicted, Some(Outcome::Op(Bits::BRANCH)));
-    let branches = Places { predictable: Some(PREDICTABLE), data: None, ..places() };
+    let branches = WorkerPlaces { predictable: Some(PREDICTABLE), data: None, ..places() };
     let evidence = Evidence::of("", &capture, &branches);
     assert_eq!((evidence.random, evidence.predictable, evidence.outcomes), ((70, 10), (80, 0), 90));
 }

@@ -15,10 +15,10 @@ use std::{
 
 use super::{
     code::{self, Loop},
-    places::{Places, Span},
+    places::{Span, WorkerPlaces},
     task::{Task, Work},
 };
-use crate::error::{Class, Failure};
+use crate::error::{ExitClass, Failure};
 use precise_sampling::kernel::map_memory::page_size;
 
 const LINE: u64 = 64;
@@ -27,7 +27,7 @@ const LINE: u64 = 64;
 const ROUNDS: u64 = 1 << 20;
 
 fn failed(what: &str, error: io::Error) -> Failure {
-    Failure::new(Class::Failed, format!("the self-test's worker cannot {what}: {error}"))
+    Failure::new(ExitClass::Failed, format!("the self-test's worker cannot {what}: {error}"))
 }
 
 /// Does a task, which is given as JSON, until standard input closes. Does not return on success.
@@ -37,14 +37,14 @@ fn failed(what: &str, error: io::Error) -> Failure {
 /// Returns an error if the task is invalid on this machine, or if there is no memory for it.
 pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
     let task: Task = serde_json::from_str(task)
-        .map_err(|error| Failure::new(Class::Usage, format!("not a task of the self-test: {error}")))?;
+        .map_err(|error| Failure::new(ExitClass::Usage, format!("not a task of the self-test: {error}")))?;
     let first = *task
         .cpus
         .first()
-        .ok_or_else(|| Failure::new(Class::Usage, "a task of the self-test needs a CPU"))?;
+        .ok_or_else(|| Failure::new(ExitClass::Usage, "a task of the self-test needs a CPU"))?;
     if !task.bytes.is_power_of_two() || task.bytes < page_size() as u64 {
         return Err(Failure::new(
-            Class::Usage,
+            ExitClass::Usage,
             "the size of a task must be a power of two and at least a page",
         ));
     }
@@ -84,7 +84,7 @@ pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
             .map_err(|error| failed("start a thread", error))?;
         ready.wait();
     }
-    let places = Places {
+    let places = WorkerPlaces {
         function: code.function,
         instructions: code.instructions.clone(),
         predictable: code.predictable,
@@ -96,9 +96,9 @@ pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
     run(task.work, &code, &buffer)
 }
 
-fn say(places: &Places) -> Result<(), Failure> {
+fn say(places: &WorkerPlaces) -> Result<(), Failure> {
     let mut line = serde_json::to_string(places)
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot report the addresses: {error}")))?;
+        .map_err(|error| Failure::new(ExitClass::Failed, format!("cannot report the addresses: {error}")))?;
     line.push('\n');
     let mut out = io::stdout().lock();
     out.write_all(line.as_bytes())
@@ -237,7 +237,7 @@ pub(super) fn place(at: u64, lines: u64) -> u64 {
 pub(super) fn command(task: &Task) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(|error| failed("find its own program", error))?;
     let text = serde_json::to_string(task)
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot write a task: {error}")))?;
+        .map_err(|error| Failure::new(ExitClass::Failed, format!("cannot write a task: {error}")))?;
     let mut command = Command::new(program);
     command.args(["doctor", "--worker", &text]);
     Ok(command)

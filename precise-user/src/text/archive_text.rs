@@ -5,15 +5,15 @@ use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 use precise_views::render::TextOptions;
 use precise_views::render::number::short;
-use precise_views::render::table::{Column, Table};
+use precise_views::render::table::{Table, TableColumn};
 
 /// Formats the archived captures, and the command that compares them.
 pub fn archive_text(archive: &Archive, options: &TextOptions) -> String {
     let columns = [
-        Column::number("Samples"),
-        Column::number("Bytes"),
-        Column::text("Events", Cut::End),
-        Column::text("Name", Cut::Middle),
+        TableColumn::number("Samples"),
+        TableColumn::number("Bytes"),
+        TableColumn::text("Events", Cut::End),
+        TableColumn::text("Name", Cut::Middle),
     ];
     let mut table = Table::new(columns.to_vec());
     for capture in &archive.captures {

@@ -1,8 +1,8 @@
 //! Diagnoses and self-tests as text.
 
-use crate::self_test::Report;
+use crate::self_test::SelfTestReport;
 use precise_model::text::{sanitize, width, wrap};
-use precise_sampling::doctor::{Check, Diagnosis, Status};
+use precise_sampling::doctor::{Check, CheckStatus, Diagnosis};
 use precise_views::render::{Style, TextOptions, Tint};
 
 /// Width of the gap between two columns.
@@ -37,7 +37,7 @@ pub fn fixes_text(diagnosis: &Diagnosis, options: &TextOptions) -> String {
 }
 
 /// Formats a self-test: the verdict, the machine, and the checks of each preset.
-pub fn self_test_text(report: &Report, options: &TextOptions) -> String {
+pub fn self_test_text(report: &SelfTestReport, options: &TextOptions) -> String {
     let mut out = wrap(&sanitize(&report.verdict), options.width, 0) + "\n\n";
     out += &format!("{} on this machine:\n", report.producer);
     out += &checks_text(&report.diagnosis.checks, options);
@@ -56,7 +56,7 @@ pub fn self_test_text(report: &Report, options: &TextOptions) -> String {
 }
 
 /// Formats each reason once, after the presets that it makes unavailable.
-fn not_offered(report: &Report, options: &TextOptions) -> String {
+fn not_offered(report: &SelfTestReport, options: &TextOptions) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for result in report.results.iter().filter(|result| !result.offered()) {
         let reason = result.checks.first().map_or("", |check| &check.reason);
@@ -106,12 +106,12 @@ pub(super) fn checks_text(checks: &[Check], options: &TextOptions) -> String {
     out
 }
 
-fn paint(style: Style, status: Status, text: &str) -> String {
+fn paint(style: Style, status: CheckStatus, text: &str) -> String {
     let tint = match status {
-        Status::Passed => Tint::Good,
-        Status::Failed => Tint::Bad,
-        Status::NotOffered => Tint::Dim,
-        Status::NotDecided => Tint::Warning,
+        CheckStatus::Passed => Tint::Good,
+        CheckStatus::Failed => Tint::Bad,
+        CheckStatus::NotOffered => Tint::Dim,
+        CheckStatus::NotDecided => Tint::Warning,
     };
     style.paint(tint, text)
 }
@@ -123,10 +123,10 @@ mod tests {
     #[test]
     fn checks_stand_in_columns_and_long_reasons_wrap() {
         let checks = [
-            Check::new("BTF", Status::Passed, "/sys/kernel/btf/vmlinux", ""),
+            Check::new("BTF", CheckStatus::Passed, "/sys/kernel/btf/vmlinux", ""),
             Check::new(
                 "PMU",
-                Status::NotOffered,
+                CheckStatus::NotOffered,
                 "none",
                 "this virtual machine has no CPU PMU: its host keeps it",
             ),

@@ -1,6 +1,6 @@
 //! The table of exit codes, as a JSON document.
 
-use crate::error::Class;
+use crate::error::ExitClass;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ impl ExitCodes {
     pub fn all() -> Self {
         let mut codes = vec![ExitCode { code: 0, meaning: "success" }];
         codes.extend(
-            Class::ALL.into_iter().map(|class| ExitCode { code: class.code(), meaning: class.meaning() }),
+            ExitClass::ALL.into_iter().map(|class| ExitCode { code: class.code(), meaning: class.meaning() }),
         );
         Self { codes }
     }

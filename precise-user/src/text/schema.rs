@@ -4,9 +4,9 @@
 
 use precise_capture::Column;
 use precise_model::Reason;
-use precise_sampling::doctor::{Diagnosis, State};
+use precise_sampling::doctor::{Diagnosis, MachineState};
 use precise_sampling::pmu::list::EventList;
-use precise_sampling::stream::Field;
+use precise_sampling::stream::StreamField;
 use precise_views::document::{DocumentKind, title};
 use precise_views::documents;
 use precise_views::registry;
@@ -20,7 +20,7 @@ use crate::export::table::json_type;
 /// The document of `precise list`: presets and events of this machine.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Listed<'a>(pub &'a EventList);
+pub struct ListDocument<'a>(pub &'a EventList);
 
 /// The document of `precise doctor`: the diagnosis, and the state that it is based on.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub struct Doctor<'a> {
     #[serde(flatten)]
     pub diagnosis: &'a Diagnosis,
     /// The state of the machine that was examined.
-    pub state: &'a State,
+    pub state: &'a MachineState,
 }
 
 documents! {
@@ -37,8 +37,8 @@ documents! {
     crate::archive::Archive: "archive" 1 "archive --json",
     Doctor<'_>: "doctor" 1 "doctor --json",
     super::exit_codes::ExitCodes: "exit-codes" 1 "exit-codes --json",
-    Listed<'_>: "list" 1 "list --json",
-    crate::self_test::Report: "self-test" 1 "doctor --self-test --json",
+    ListDocument<'_>: "list" 1 "list --json",
+    crate::self_test::SelfTestReport: "self-test" 1 "doctor --self-test --json",
 }
 
 /// Documents of one line, which commands print many of. They contain neither kind nor version.
@@ -80,7 +80,7 @@ fn sample() -> Value {
         "type": "integer", "minimum": 0, "description": "offset from the start of what the field names, bytes"
     });
     let mut properties = serde_json::Map::new();
-    for field in Field::all() {
+    for field in StreamField::all() {
         let name = field.name();
         let value = json!({
             "type": ["string", "integer", "boolean", "null"],

@@ -10,7 +10,7 @@ use precise_model::{Capture, Counted, Machine, Meta};
 use precise_sampling::stream::{Account, AccountRow};
 use precise_views::document::document_line;
 use precise_views::render::TextOptions;
-use precise_views::render::table::{Column, Table};
+use precise_views::render::table::{Table, TableColumn};
 use precise_views::trust::{EventTrust, Trust, trust};
 
 /// Formats the account of each event: a line with the verdict, a table that shows where the samples
@@ -111,9 +111,9 @@ struct Row {
 
 fn table(account: &Account) -> Table {
     let mut table = Table::new(vec![
-        Column::number("Samples"),
-        Column::text("What", Cut::End),
-        Column::text("Meaning", Cut::End),
+        TableColumn::number("Samples"),
+        TableColumn::text("What", Cut::End),
+        TableColumn::text("Meaning", Cut::End),
     ]);
     for Row { what, samples, meaning } in rows(account) {
         table.row(vec![thousands(samples), what, meaning]);

@@ -3,7 +3,7 @@
 use precise_model::safe_json::compact as to_string;
 
 use precise_model::values::Value;
-use precise_sampling::stream::{Field, Named};
+use precise_sampling::stream::{NamedSample, StreamField};
 
 /// Serializes one sample as a line of JSON, with its newline. The fields are in the given order.
 ///
@@ -16,7 +16,7 @@ use precise_sampling::stream::{Field, Named};
 ///
 /// Never returns an error in practice; the error type is serde_json's, for values that cannot be
 /// serialized.
-pub fn stream_json(fields: &[Field], named: &Named<'_>) -> Result<String, serde_json::Error> {
+pub fn stream_json(fields: &[StreamField], named: &NamedSample<'_>) -> Result<String, serde_json::Error> {
     let mut out = String::from("{");
     for field in fields {
         let name = field.name();

@@ -7,9 +7,9 @@ use super::stream_json::stream_json;
 use super::stream_text::StreamText;
 use precise_common::ledger::Counter;
 use precise_model::{CodeLocation, DataLocation, EventInfo, Ledger, Name, Names, Reason};
-use precise_records::record::sample::{Sample, Weight};
+use precise_records::record::sample::{Sample, WeightRecord};
 use precise_sampling::kernel::sampler::Delivery;
-use precise_sampling::stream::{Account, Field, Named};
+use precise_sampling::stream::{Account, NamedSample, StreamField};
 use precise_views::render::TextOptions;
 
 struct Fixture {
@@ -50,7 +50,7 @@ impl Fixture {
             address: 0x7f00,
             cpu: 3,
             period: 1009,
-            weight: Weight { latency: 200, ..Weight::default() },
+            weight: WeightRecord { latency: 200, ..WeightRecord::default() },
             // A load that hit in L3, with HitM.
             data_src: Some(2 | 2 << 5 | 0x10 << 19 | 3 << 33),
             raw: bytes::Bytes::from_static(&[1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]),
@@ -59,8 +59,8 @@ impl Fixture {
         Self { names, code, data, sample }
     }
 
-    fn named(&self) -> Named<'_> {
-        Named {
+    fn named(&self) -> NamedSample<'_> {
+        NamedSample {
             kernel_hidden: false,
             event: "loads",
             registers: None,
@@ -75,16 +75,16 @@ impl Fixture {
     }
 }
 
-const FIELDS: [Field; 9] = [
-    Field::Time,
-    Field::Comm,
-    Field::Latency,
-    Field::Level,
-    Field::Snoop,
-    Field::Address,
-    Field::Variable,
-    Field::Cgroup,
-    Field::Symbol,
+const FIELDS: [StreamField; 9] = [
+    StreamField::Time,
+    StreamField::Comm,
+    StreamField::Latency,
+    StreamField::Level,
+    StreamField::Snoop,
+    StreamField::Address,
+    StreamField::Variable,
+    StreamField::Cgroup,
+    StreamField::Symbol,
 ];
 
 #[test]
@@ -109,7 +109,7 @@ fn text_is_aligned_and_safe() {
 #[test]
 fn json_has_every_field_and_the_reason_of_what_is_not_known() {
     let fixture = Fixture::new();
-    let all: Vec<Field> = Field::all().collect();
+    let all: Vec<StreamField> = StreamField::all().collect();
     let line = stream_json(&all, &fixture.named()).unwrap();
     let value: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert!(all.iter().all(|field| value.get(field.name()).is_some()), "{line}");

@@ -3,7 +3,7 @@
 use precise_model::Name;
 use precise_model::text::{Cut, fit, sanitize, width};
 use precise_model::values::Value;
-use precise_sampling::stream::{Field, Named};
+use precise_sampling::stream::{NamedSample, StreamField};
 
 const GAP: &str = "  ";
 /// Maximum width of a name that is not the last one in its line. The last name is never shortened.
@@ -13,12 +13,12 @@ const WIDEST: usize = 32;
 /// text that it has contained so far.
 #[derive(Clone, Debug)]
 pub struct StreamText {
-    columns: Vec<(Field, usize)>,
+    columns: Vec<(StreamField, usize)>,
 }
 
 impl StreamText {
     /// Creates a formatter for these fields, in the given order.
-    pub fn new(fields: &[Field]) -> Self {
+    pub fn new(fields: &[StreamField]) -> Self {
         let columns = fields.iter().map(|field| (*field, field.width().max(field.title().len())));
         Self { columns: columns.collect() }
     }
@@ -35,7 +35,7 @@ impl StreamText {
 
     /// Returns the line of a sample, with its newline. Numbers are written without grouping, for
     /// programs.
-    pub fn line(&mut self, named: &Named<'_>) -> String {
+    pub fn line(&mut self, named: &NamedSample<'_>) -> String {
         let cells = self.columns.iter().map(|(field, _)| cell(*field, named)).collect();
         self.layout(cells)
     }
@@ -47,7 +47,7 @@ impl StreamText {
             let cell = sanitize(&cell);
             // Both ends of a function's name matter; of a path, its end.
             let cut = match field {
-                Field::Symbol | Field::Variable => Cut::Middle,
+                StreamField::Symbol | StreamField::Variable => Cut::Middle,
                 _ => Cut::Start,
             };
             let whole = index == last || field.is_number();
@@ -69,15 +69,15 @@ impl StreamText {
     }
 }
 
-fn cell(field: Field, named: &Named<'_>) -> String {
+fn cell(field: StreamField, named: &NamedSample<'_>) -> String {
     let value = match (field, field.value(named)) {
         // As in perf's output: seconds and microseconds.
-        (Field::Time, Value::Number(ns)) => {
+        (StreamField::Time, Value::Number(ns)) => {
             return format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000);
         }
         // Without a variable, the memory region of the address says more than the fact that there
         // is not a variable.
-        (Field::Variable, Value::Unknown(_))
+        (StreamField::Variable, Value::Unknown(_))
             if let Some(Name::Known(region)) = named.data.map(|data| data.region) =>
         {
             return named.names.get(region).to_owned();

@@ -76,7 +76,7 @@ pub fn duration(epochs: &[Epoch]) -> u64 {
 
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Event {
+pub struct EventSummary {
     /// Name of the event, as the user wrote it.
     #[serde(rename = "event")]
     pub name: String,
@@ -102,7 +102,7 @@ pub struct Event {
     pub trust: EventTrust,
 }
 
-impl Event {
+impl EventSummary {
     /// Returns the description of an event of a capture.
     pub fn of(info: &EventInfo, trust: EventTrust) -> Self {
         Self {

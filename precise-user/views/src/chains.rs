@@ -44,7 +44,7 @@ pub(crate) fn value(capture: &Capture, name: Name) -> Value {
 }
 
 /// The call chain of a row.
-pub(crate) struct Frames {
+pub(crate) struct RowFrames {
     /// Functions from the sampled one outwards; inlined functions are frames of their own. Without
     /// a chain, only the sampled function.
     pub functions: Vec<ChainFunction>,
@@ -60,7 +60,7 @@ pub(crate) struct Frames {
 }
 
 /// Returns the call chain of a row.
-pub(crate) fn frames(capture: &Capture, row: &Row) -> Frames {
+pub(crate) fn frames(capture: &Capture, row: &Row) -> RowFrames {
     let mut functions = Vec::new();
     let location = |id: u32| capture.code.get(id as usize);
     push(&mut functions, row.code.and_then(location));
@@ -73,7 +73,7 @@ pub(crate) fn frames(capture: &Capture, row: &Row) -> Frames {
     }
     let flag = |get: fn(&precise_model::Stack) -> bool| stack.is_some_and(get);
     let (elsewhere, cut) = (flag(|stack| stack.elsewhere), flag(|stack| stack.cut));
-    Frames { functions, missing, elsewhere, cut, end: stack.and_then(|stack| stack.end) }
+    RowFrames { functions, missing, elsewhere, cut, end: stack.and_then(|stack| stack.end) }
 }
 
 fn push(functions: &mut Vec<ChainFunction>, location: Option<&CodeLocation>) {

@@ -40,7 +40,7 @@ pub trait Code {
 
 /// The samples at one place in the code.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
-pub struct Measured {
+pub struct PlaceSamples {
     /// Number of samples.
     pub samples: u64,
     /// Fraction of the whole that the containing field names, for example of the function's
@@ -83,10 +83,10 @@ impl Tally {
         self.sum.samples
     }
 
-    pub fn measured(&self, whole: Samples, timed: bool) -> Measured {
+    pub fn measured(&self, whole: Samples, timed: bool) -> PlaceSamples {
         let known: Samples = self.served.values().copied().sum();
         let most = self.served.iter().max_by(|(_, a), (_, b)| a.order(b));
-        Measured {
+        PlaceSamples {
             samples: self.samples().count,
             share: self.samples().share_of(whole),
             average: self.sum.average().filter(|_| timed),
@@ -108,7 +108,7 @@ impl Tally {
 
 /// The samples of one function.
 #[derive(Default)]
-pub(crate) struct Sampled {
+pub(crate) struct SampledFunction {
     pub all: Tally,
     /// Samples by distance from the start of the function in bytes, with the frames that the
     /// capture knows.
@@ -119,7 +119,7 @@ pub(crate) struct Sampled {
 pub(crate) struct EventCode {
     /// All samples of the event.
     pub samples: Samples,
-    pub functions: FxHashMap<FunctionId, Sampled>,
+    pub functions: FxHashMap<FunctionId, SampledFunction>,
     /// Samples whose code belongs to no known function.
     pub nameless: Samples,
 }

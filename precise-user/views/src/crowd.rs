@@ -41,12 +41,12 @@ pub(crate) fn who_fills_the_table(capture: &Capture, event: usize) -> Option<Str
 
 #[cfg(test)]
 mod tests {
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     use super::*;
 
     fn capture(full: u64, dimensions: &[Dimension]) -> Capture {
-        let mut made = Builder::new();
+        let mut made = CaptureBuilder::new();
         for at in 0..8u64 {
             let (id, path, comm) = if at < 6 { (1, "/tenant", "noisy") } else { (2, "/quiet", "calm") };
             let cell = made.cell().cgroup(id, path).process(id as u32, comm);

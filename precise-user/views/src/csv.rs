@@ -59,13 +59,13 @@ pub(crate) fn latencies(group: &Group) -> Vec<String> {
 }
 
 /// Builds CSV lines, starting with a header.
-pub(crate) struct Lines<'a> {
+pub(crate) struct CsvLines<'a> {
     separator: &'a str,
     header: Vec<String>,
     lines: String,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> CsvLines<'a> {
     /// Starts a header with the given names, followed by the names of the group keys.
     pub fn new(separator: &'a str, first: &[&str], by: &[Key]) -> Self {
         let header = first.iter().map(|name| (*name).to_owned());

@@ -4,7 +4,7 @@ use crate::grouping::{Group, Groups};
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{cycles, percent, share, short};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::stats::Percentile;
 use precise_model::digits::{counted, thousands};
 use precise_model::keys::Key;
@@ -120,7 +120,7 @@ pub(crate) fn rows_table(
     if groups.list.is_empty() {
         return String::new();
     }
-    let mut columns: Vec<_> = measures.iter().map(|m| Column::number(&m.title(unit))).collect();
+    let mut columns: Vec<_> = measures.iter().map(|m| TableColumn::number(&m.title(unit))).collect();
     columns.extend(by.iter().map(|key| key_column(*key)));
     let mut table = Table::new(columns);
     for group in &groups.list {
@@ -161,12 +161,14 @@ pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
 }
 
 /// Returns the column of a group key.
-pub(crate) fn key_column(key: Key) -> Column {
+pub(crate) fn key_column(key: Key) -> TableColumn {
     match key {
-        Key::Ip | Key::Address | Key::LineAddress | Key::Page => Column::number(key.title()),
-        Key::Pid | Key::Tid | Key::Cpu | Key::Node | Key::Epoch | Key::Latency => Column::number(key.title()),
-        Key::Line | Key::Module | Key::Region | Key::Cgroup => Column::text(key.title(), Cut::Start),
-        _ => Column::text(key.title(), Cut::Middle),
+        Key::Ip | Key::Address | Key::LineAddress | Key::Page => TableColumn::number(key.title()),
+        Key::Pid | Key::Tid | Key::Cpu | Key::Node | Key::Epoch | Key::Latency => {
+            TableColumn::number(key.title())
+        }
+        Key::Line | Key::Module | Key::Region | Key::Cgroup => TableColumn::text(key.title(), Cut::Start),
+        _ => TableColumn::text(key.title(), Cut::Middle),
     }
 }
 

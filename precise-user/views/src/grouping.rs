@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::stats::{Estimate, Histogram, Percentile, Samples, Share, Weight, astray};
 use super::weighing::Weighing;
 use precise_model::keys::{Key, Sort};
-use precise_model::values::{Atom, Value};
+use precise_model::values::{RawValue, Value};
 use precise_model::{Capture, Measures, Row};
 
 /// The groups of one event.
@@ -186,7 +186,7 @@ impl Rank {
 /// The sums of groups in their order, the number and the sum of those beyond the limit, and the sum
 /// of all.
 struct Parts {
-    groups: Vec<(Vec<Atom>, Sum)>,
+    groups: Vec<(Vec<RawValue>, Sum)>,
     left_out: (usize, Sum),
     whole: Sum,
 }
@@ -204,9 +204,9 @@ impl<'a> Grouping<'a> {
     }
 
     /// Sums the rows for which `keep` returns true, by key and in total.
-    pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (FxHashMap<Vec<Atom>, Sum>, Sum) {
+    pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (FxHashMap<Vec<RawValue>, Sum>, Sum) {
         let weighing = self.weighing();
-        let (mut groups, mut whole) = (FxHashMap::<Vec<Atom>, Sum>::default(), Sum::default());
+        let (mut groups, mut whole) = (FxHashMap::<Vec<RawValue>, Sum>::default(), Sum::default());
         for row in self.rows().filter(|row| keep(row)) {
             groups.entry(self.key(row)).or_default().add(row, weighing);
             whole.add(row, weighing);
@@ -251,15 +251,15 @@ impl<'a> Grouping<'a> {
     /// which takes several times as much: there may be as many groups as samples.
     fn first(&self, limit: usize, mut keep: impl FnMut(&Row) -> bool) -> Parts {
         let weighing = self.weighing();
-        let mut ranks: FxHashMap<Vec<Atom>, Rank> = FxHashMap::default();
+        let mut ranks: FxHashMap<Vec<RawValue>, Rank> = FxHashMap::default();
         for row in self.rows().filter(|row| keep(row)) {
             let rank = ranks.entry(self.key(row)).or_default();
             rank.samples.add(weighing.samples(row));
             rank.latency += weighing.latency(row).sum;
         }
         let all = ranks.len();
-        let mut first: Vec<(Vec<Atom>, Rank)> = Vec::new();
-        let cut = |first: &mut Vec<(Vec<Atom>, Rank)>| {
+        let mut first: Vec<(Vec<RawValue>, Rank)> = Vec::new();
+        let cut = |first: &mut Vec<(Vec<RawValue>, Rank)>| {
             first.sort_by(|(key_a, a), (key_b, b)| self.compare((key_a, a), (key_b, b)));
             first.truncate(limit);
         };
@@ -271,7 +271,7 @@ impl<'a> Grouping<'a> {
         }
         cut(&mut first);
 
-        let places: FxHashMap<&[Atom], usize> =
+        let places: FxHashMap<&[RawValue], usize> =
             first.iter().enumerate().map(|(place, (key, _))| (&**key, place)).collect();
         let mut sums = vec![Sum::default(); first.len()];
         let (mut rest, mut whole) = (Sum::default(), Sum::default());
@@ -286,18 +286,18 @@ impl<'a> Grouping<'a> {
     }
 
     /// Returns the key values of a row, in compact form.
-    pub fn key(&self, row: &Row) -> Vec<Atom> {
-        self.by.iter().map(|key| Atom::of(self.capture, row, *key)).collect()
+    pub fn key(&self, row: &Row) -> Vec<RawValue> {
+        self.by.iter().map(|key| RawValue::of(self.capture, row, *key)).collect()
     }
 
     /// Returns the values that a compact key stands for.
-    pub fn values(&self, key: &[Atom]) -> Vec<Value> {
+    pub fn values(&self, key: &[RawValue]) -> Vec<Value> {
         key.iter().zip(self.by).map(|(atom, key)| atom.value(self.capture, *key)).collect()
     }
 
     /// Sorts groups by the requested measure, and groups of equal measure by their keys, so that a
     /// report is always the same.
-    pub fn sort(&self, groups: &mut [(Vec<Atom>, Sum)]) {
+    pub fn sort(&self, groups: &mut [(Vec<RawValue>, Sum)]) {
         groups.sort_by(|(key_a, a), (key_b, b)| {
             let first = match self.sort {
                 Sort::Samples | Sort::Latency => Ordering::Equal,
@@ -315,7 +315,7 @@ impl<'a> Grouping<'a> {
 
     /// Compares groups by samples or latency, if one of these is the requested measure, then by the
     /// number of samples and their keys.
-    fn compare(&self, (key_a, a): (&[Atom], &Rank), (key_b, b): (&[Atom], &Rank)) -> Ordering {
+    fn compare(&self, (key_a, a): (&[RawValue], &Rank), (key_b, b): (&[RawValue], &Rank)) -> Ordering {
         let first = match self.sort {
             Sort::Samples => b.samples.order(&a.samples),
             Sort::Latency => b.latency.total_cmp(&a.latency),
@@ -332,12 +332,12 @@ impl<'a> Grouping<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     /// The first groups are those of the order of all, however many there are.
     #[test]
     fn the_first_groups_are_the_first_of_all() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         for row in 0..5000_u32 {
             let cell = builder.cell().samples(1 + u64::from(row * 7919 % 5)).latency(row * 31 % 900);
             let _ = cell.process(row % 2500, &format!("job-{}", row % 40));

@@ -157,12 +157,12 @@ mod tests {
     use crate::report::{ReportOptions, report};
     use crate::summary::summary;
     use crate::trust::trust;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     /// A machine of which `idle` of 1,000 ms were idle, and the timer took every second sample of
     /// that time, and all others but `lost`.
     fn clock(idle: u64, lost: u64) -> Capture {
-        let mut made = Builder::new();
+        let mut made = CaptureBuilder::new();
         made.cell().samples(idle / 2).code(0xffff_8000_0000_1000, "[kernel]", "pv_native_safe_halt", "", 0);
         made.cell().samples(1000 - idle - lost).process(17, "app").code(0x1000, "/app", "parse", "", 0);
         let info = &mut made.meta().events[0];
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn work_of_the_idle_task_and_other_events_stay() {
-        let mut made = Builder::new();
+        let mut made = CaptureBuilder::new();
         made.cell().samples(100).code(0xffff_8000_0000_1000, "[kernel]", "handle_softirqs", "", 0);
         made.cell().samples(100).process(17, "app").code(0x2000, "/app", "default_idle", "", 0);
         made.cell().samples(100).event(1).code(0xffff_8000_0000_2000, "[kernel]", "default_idle", "", 0);

@@ -54,11 +54,11 @@ mod tests {
     use crate::report::ReportOptions;
     use crate::summary::{summary, text::summary_text};
     use precise_common::ledger::Counter;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     #[test]
     fn more_than_a_percent_is_said_above_the_tables() {
-        let mut made = Builder::new();
+        let mut made = CaptureBuilder::new();
         made.cell().samples(430).code(0x1000, "/bin/app", "parse", "", 0);
         let mut capture = made.build();
         let ledger = &mut capture.meta.events[0].ledger;

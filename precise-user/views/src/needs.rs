@@ -170,7 +170,7 @@ fn names(dimensions: &[Dimension], between: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     fn needs() -> Needs {
         let dimensions = vec![Dimension::Source, Dimension::Latency];
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_command_repeats_the_event_where_it_has_what_is_missing() {
-        let mut capture = Builder::new().build();
+        let mut capture = CaptureBuilder::new().build();
         assert_eq!(needs().check(&capture), Ok(()));
         capture.meta.dimensions = vec![Dimension::Ip, Dimension::Thread];
         assert_eq!(
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn and_names_another_preset_where_the_event_has_not() {
-        let mut capture = Builder::new().build();
+        let mut capture = CaptureBuilder::new().build();
         capture.meta.dimensions = vec![Dimension::Ip];
         capture.meta.events[0].name = "page-faults".into();
         capture.meta.events[0].fields = Fields { address: true, ..Fields::default() };

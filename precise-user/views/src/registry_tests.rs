@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{VIEWS, document_kinds};
 use crate::view::trial::Trials;
-use crate::view::{OptionKind, Values};
+use crate::view::{OptionKind, OptionValues};
 
 /// Fields that must not depend on how often the load was sampled: fractions, means and percentiles.
 /// The order of all lists must not depend on it either.
@@ -111,7 +111,8 @@ fn names_are_unique_and_descriptions_complete() {
 fn defaults_are_accepted() {
     for view in VIEWS {
         let about = view.description();
-        view.check(&Values::defaults(about.options)).unwrap_or_else(|why| panic!("{}: {why}", about.name));
+        view.check(&OptionValues::defaults(about.options))
+            .unwrap_or_else(|why| panic!("{}: {why}", about.name));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Text that every view prints before and after its tables: what was sampled, and the verdict.
 
 use super::trust_text::{bullet, verdict_line};
-use crate::about::{Event, Run};
+use crate::about::{EventSummary, Run};
 use crate::idle;
 use crate::render::TextOptions;
 use crate::render::Tint;
@@ -33,7 +33,7 @@ pub(crate) fn sampled<'a>(run: &Run, events: impl Iterator<Item = (&'a str, u64)
 }
 
 /// Formats the header: event, period, number of samples, duration and target.
-pub(crate) fn header(run: &Run, event: &Event, samples: u64, options: &TextOptions) -> String {
+pub(crate) fn header(run: &Run, event: &EventSummary, samples: u64, options: &TextOptions) -> String {
     header_of(run, event, samples, None, options)
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn header(run: &Run, event: &Event, samples: u64, options: &TextOptio
 /// vary.
 pub(crate) fn header_of(
     run: &Run,
-    event: &Event,
+    event: &EventSummary,
     samples: u64,
     estimate: Option<Estimate>,
     options: &TextOptions,
@@ -93,7 +93,7 @@ pub(crate) fn header_of(
 }
 
 /// Formats what a reader must know before the tables: idle CPUs, and lost samples.
-fn above(event: &Event, options: &TextOptions) -> String {
+fn above(event: &EventSummary, options: &TextOptions) -> String {
     let idle = event.idle.as_ref().map(idle::sentence);
     let mut out = idle.map_or_else(String::new, |text| wrap(&text, options.width, 2) + "\n");
     if let Some(loss) = &event.trust.loss {
@@ -105,7 +105,7 @@ fn above(event: &Event, options: &TextOptions) -> String {
 
 /// Formats the verdict of an event and what is missing from it. The text names the event if there
 /// are several.
-pub(crate) fn verdict(event: &Event, one_of_several: bool, options: &TextOptions) -> String {
+pub(crate) fn verdict(event: &EventSummary, one_of_several: bool, options: &TextOptions) -> String {
     let mut out = verdict_line(&event.trust, one_of_several, options);
     for finding in &event.trust.findings {
         bullet(&mut out, finding, options);

@@ -1,12 +1,12 @@
 //! Helpers that the tests of several views share.
 
 use precise_model::PmuKind;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{CpuId, TaggedOf, Vendor};
 
 /// Builds a capture with one IBS event on a Zen 4.
-pub(crate) fn of_ibs(name: &str, pmu: PmuKind, tagged: TaggedOf) -> Builder {
-    let mut builder = Builder::new();
+pub(crate) fn of_ibs(name: &str, pmu: PmuKind, tagged: TaggedOf) -> CaptureBuilder {
+    let mut builder = CaptureBuilder::new();
     let meta = builder.meta();
     meta.machine.cpu_id = Some(CpuId { vendor: Vendor::Amd, family: 0x19, model: 0x11, ..CpuId::default() });
     let event = &mut meta.events[0];

@@ -438,11 +438,11 @@ mod tests {
     use crate::explain::{ExplainOptions, Topic, explain};
     use crate::gates;
     use precise_model::Runaway;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     #[test]
     fn a_clean_run() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell().samples(1000);
         let trust = trust(&builder.build());
         assert!(trust.is_clean(), "{trust:?}");
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_was_offline_is_said_and_no_sample_is_missing() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell().samples(1000);
         let mut capture = builder.build();
         let ledger = &mut capture.meta.events[0].ledger;
@@ -480,7 +480,7 @@ mod tests {
 
     #[test]
     fn everything_that_can_go_wrong_is_said() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell().samples(1000);
         let mut capture = builder.build();
         let event = &mut capture.meta.events[0];
@@ -523,7 +523,7 @@ mod tests {
 
     /// Builds a capture whose ledger closes, with 50 of 1,050 samples lost in one counter.
     fn losing(index: usize) -> Option<(Capture, String)> {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell().samples(1000);
         let mut capture = builder.build();
         let ledger = &mut capture.meta.events[0].ledger;
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn a_run_whose_user_space_was_stopped_shows_its_loss() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell().samples(1000);
         let mut capture = builder.build();
         let ledger = &mut capture.meta.events[0].ledger;
@@ -599,7 +599,7 @@ mod tests {
 
     #[test]
     fn a_counter_of_a_newer_version_is_shown_and_is_no_bug() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell().samples(1000);
         let mut capture = builder.build();
         let ledger = &mut capture.meta.events[0].ledger;
@@ -619,7 +619,7 @@ mod tests {
 
     #[test]
     fn an_import_without_a_ledger_says_so() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell();
         let mut capture = builder.build();
         capture.meta.events[0].ledger = Default::default();

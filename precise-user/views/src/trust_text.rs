@@ -3,7 +3,7 @@
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::percent;
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::trust::{EventTrust, Trust};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
@@ -38,10 +38,10 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
     let title = format!("Ledger of {}: where the samples went", sanitize(&event.event));
     out += &format!("\n{}\n", style.paint(Tint::Heading, &title));
     let mut table = Table::new(vec![
-        Column::number("Samples"),
-        Column::number("Share"),
-        Column::text("What", Cut::Middle),
-        Column::text("Meaning", Cut::End),
+        TableColumn::number("Samples"),
+        TableColumn::number("Share"),
+        TableColumn::text("What", Cut::Middle),
+        TableColumn::text("Meaning", Cut::End),
     ]);
     for row in &event.ledger {
         let share = row.share.map_or_else(String::new, percent);

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use precise::capture::{CaptureFile as _, Limits};
+use precise::capture::{CaptureFile as _, ReadLimits};
 use precise::model::{Capture, Name, Reason};
 use precise_common::ledger::Counter;
 
@@ -223,7 +223,7 @@ impl Recording {
         if !file.exists() {
             return Ok(());
         }
-        let capture = Capture::read_limited(file, &Limits::default());
+        let capture = Capture::read_limited(file, &ReadLimits::default());
         let capture = capture.with_context(|| format!("{status}: {}: {said}", file.display()))?;
         check(&capture, whole, totals).with_context(|| format!("{status}: {said}"))
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::kernel::Kernel;
-use super::pmu::Pmu;
+use super::pmu::GuestPmu;
 use super::sh;
 
 /// The kernel modules that the guest needs to mount the host's files, in the order of their
@@ -49,7 +49,7 @@ pub fn build_init(lab: &Path, source: &Path) -> Result<PathBuf> {
 pub fn pack(
     init: &Path,
     kernel: &Kernel,
-    pmu: Pmu,
+    pmu: GuestPmu,
     pmu_module: &Path,
     environment: &[(&str, String)],
 ) -> Result<Vec<u8>> {

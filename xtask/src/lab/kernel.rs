@@ -12,7 +12,7 @@ use super::apt::Apt;
 use super::sh;
 
 /// A kernel series that the lab can fetch.
-pub struct Series {
+pub struct KernelSeries {
     /// The name on the command line.
     pub name: &'static str,
     suites: &'static [&'static str],
@@ -20,9 +20,9 @@ pub struct Series {
 
 /// The oldest kernel that the project supports in a distribution, and the newest that Debian 12's
 /// compiler can build modules for.
-pub const SERIES: [Series; 2] = [
-    Series { name: "6.1", suites: &["bookworm", "bookworm-updates", "bookworm-security"] },
-    Series { name: "6.12", suites: &["bookworm-backports"] },
+pub const SERIES: [KernelSeries; 2] = [
+    KernelSeries { name: "6.1", suites: &["bookworm", "bookworm-updates", "bookworm-security"] },
+    KernelSeries { name: "6.12", suites: &["bookworm-backports"] },
 ];
 
 /// Returns why a series is not available; `None` if it is.
@@ -46,7 +46,7 @@ pub struct Kernel {
 impl Kernel {
     /// Prepares the kernel of a series: the one that was fetched before, or, with `refresh` or if
     /// there is none, the one that Debian has today.
-    pub fn prepare(lab: &Path, series: &'static Series, refresh: bool) -> Result<Self> {
+    pub fn prepare(lab: &Path, series: &'static KernelSeries, refresh: bool) -> Result<Self> {
         let kernels = lab.join("kernels");
         let chosen = kernels.join(format!("{}.release", series.name));
         if !refresh && let Ok(release) = fs::read_to_string(&chosen) {
@@ -67,7 +67,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    fn at(kernels: &Path, series: &'static Series, release: &str) -> Self {
+    fn at(kernels: &Path, series: &'static KernelSeries, release: &str) -> Self {
         Self { series: series.name, release: release.to_owned(), dir: kernels.join(release) }
     }
 

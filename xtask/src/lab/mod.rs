@@ -23,8 +23,8 @@ use clap::ValueEnum;
 
 use guest::{Boot, Guest};
 use kernel::{Kernel, SERIES};
-use pmu::Pmu;
-use suite::Test;
+use pmu::GuestPmu;
+use suite::LabTest;
 
 /// The Debian packages that the lab needs, for `cargo xtask setup --lab`. Debian 12's kernels ask
 /// for the compiler that built them by its version.
@@ -63,7 +63,7 @@ pub struct LabArgs {
 
     /// PMUs [default: all; zen3, zen5 and icl run only the few tests for every generation]
     #[arg(long, value_enum, value_delimiter = ',')]
-    pmu: Vec<Pmu>,
+    pmu: Vec<GuestPmu>,
 
     /// Only fetch Debian's current kernels and build everything that a run needs
     #[arg(long)]
@@ -119,20 +119,22 @@ pub fn run(args: LabArgs) -> Result<()> {
         .collect::<Result<_>>()?;
 
     let tests = match &args.shell_script {
-        Some(file) => vec![Test::read(fs::canonicalize(file).with_context(|| file.display().to_string())?)?],
-        None => chosen(Test::all(&bench.sources.join("tests"))?, &args.test)?,
+        Some(file) => {
+            vec![LabTest::read(fs::canonicalize(file).with_context(|| file.display().to_string())?)?]
+        }
+        None => chosen(LabTest::all(&bench.sources.join("tests"))?, &args.test)?,
     };
-    let pmus = if args.pmu.is_empty() { Pmu::value_variants() } else { &args.pmu };
+    let pmus = if args.pmu.is_empty() { GuestPmu::value_variants() } else { &args.pmu };
     let mut jobs = Vec::new();
     for kernel in &kernels {
         for &pmu in pmus {
             // A script of the user runs on every requested guest.
-            let wanted = |test: &&Test| {
+            let wanted = |test: &&LabTest| {
                 args.shell_script.is_some()
                     || test.runs_on(pmu, kernel.series)
                         && (!args.pmu.is_empty() || pmu.has_all_tests() || test.every_generation)
             };
-            let here: Vec<&Test> = tests.iter().filter(wanted).collect();
+            let here: Vec<&LabTest> = tests.iter().filter(wanted).collect();
             let module = modules::build(&bench.lab, &bench.sources.join("modules"), kernel, pmu.vendor())?;
             if !args.prepare && !here.is_empty() {
                 jobs.push(Job { kernel, pmu, module, tests: here, alone: false });
@@ -157,7 +159,7 @@ pub fn run(args: LabArgs) -> Result<()> {
     Ok(())
 }
 
-fn chosen(all: Vec<Test>, names: &[String]) -> Result<Vec<Test>> {
+fn chosen(all: Vec<LabTest>, names: &[String]) -> Result<Vec<LabTest>> {
     if let Some(unknown) =
         names.iter().find(|name| !all.iter().any(|test| test.name.starts_with(name.as_str())))
     {
@@ -173,16 +175,16 @@ fn chosen(all: Vec<Test>, names: &[String]) -> Result<Vec<Test>> {
 /// A guest, and the tests that run in it.
 struct Job<'a> {
     kernel: &'a Kernel,
-    pmu: Pmu,
+    pmu: GuestPmu,
     module: PathBuf,
-    tests: Vec<&'a Test>,
+    tests: Vec<&'a LabTest>,
     /// Whether it runs alone, after a failure next to other guests.
     alone: bool,
 }
 
 impl<'a> Job<'a> {
     /// Returns a job with one of the tests, in a guest of its own.
-    fn only(&self, test: &'a Test) -> Self {
+    fn only(&self, test: &'a LabTest) -> Self {
         let Self { kernel, pmu, module, .. } = self;
         Self { kernel, pmu: *pmu, module: module.clone(), tests: vec![test], alone: true }
     }
@@ -274,7 +276,7 @@ impl Bench {
     }
 
     /// Boots one guest for all tests of a job and returns the tests that did not pass.
-    fn run_guest<'a>(&self, args: &LabArgs, job: &Job<'a>) -> Result<Vec<&'a Test>> {
+    fn run_guest<'a>(&self, args: &LabArgs, job: &Job<'a>) -> Result<Vec<&'a LabTest>> {
         let Job { kernel, pmu, module, tests, alone } = job;
         let ending = if *alone { "-alone" } else { "" };
         let dir = self.lab.join("runs").join(format!("{}-{}{ending}", kernel.series, pmu.name()));
@@ -330,11 +332,11 @@ impl Bench {
 fn judge<'a>(
     boot: &Boot,
     kernel: &Kernel,
-    pmu: Pmu,
-    tests: &[&'a Test],
+    pmu: GuestPmu,
+    tests: &[&'a LabTest],
     shown: bool,
     dir: &Path,
-) -> (String, Vec<&'a Test>) {
+) -> (String, Vec<&'a LabTest>) {
     let mut text = format!(
         "lab: {} {} ({}): {:.1} s{}\n",
         kernel.series,

@@ -10,12 +10,12 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::kernel::Kernel;
-use super::pmu::Vendor;
+use super::pmu::DriverVendor;
 use super::sh;
 
 /// Builds the vendor's module for a kernel, unless it was already built from the same files.
 /// Returns the module file.
-pub fn build(lab: &Path, modules: &Path, kernel: &Kernel, vendor: Vendor) -> Result<PathBuf> {
+pub fn build(lab: &Path, modules: &Path, kernel: &Kernel, vendor: DriverVendor) -> Result<PathBuf> {
     let mut files = Vec::new();
     for dir in [modules.join("common"), modules.join(vendor.folder())] {
         for entry in fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))? {
@@ -57,7 +57,7 @@ pub fn build(lab: &Path, modules: &Path, kernel: &Kernel, vendor: Vendor) -> Res
 
 /// Returns the kernel's files that the module is compiled with, under the names by which it
 /// includes them.
-fn kernel_files(kernel: &Kernel, vendor: Vendor) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+fn kernel_files(kernel: &Kernel, vendor: DriverVendor) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let from = kernel.events();
     let mut files = Vec::new();
     for name in vendor.kernel_files() {

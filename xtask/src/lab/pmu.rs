@@ -4,14 +4,14 @@ use clap::ValueEnum;
 
 /// The vendor whose driver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vendor {
+pub enum DriverVendor {
     /// IBS.
     Amd,
     /// PEBS.
     Intel,
 }
 
-impl Vendor {
+impl DriverVendor {
     /// Returns the folder of its module in tests/lab/modules, which is also its name in tests.
     pub fn folder(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Vendor {
 
 /// A PMU that a guest can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Pmu {
+pub enum GuestPmu {
     /// IBS of Zen 3
     Zen3,
     /// IBS of Zen 4: filter for L3 misses
@@ -60,7 +60,7 @@ pub enum Pmu {
     Nopebs,
 }
 
-impl Pmu {
+impl GuestPmu {
     /// Returns the name in the command line, the tests and the module's parameter.
     pub fn name(self) -> &'static str {
         match self {
@@ -77,10 +77,12 @@ impl Pmu {
     }
 
     /// Returns the vendor.
-    pub fn vendor(self) -> Vendor {
+    pub fn vendor(self) -> DriverVendor {
         match self {
-            Self::Zen3 | Self::Zen4 | Self::Zen5 => Vendor::Amd,
-            Self::Skl | Self::Icl | Self::Spr | Self::Adl | Self::GuestPebs | Self::Nopebs => Vendor::Intel,
+            Self::Zen3 | Self::Zen4 | Self::Zen5 => DriverVendor::Amd,
+            Self::Skl | Self::Icl | Self::Spr | Self::Adl | Self::GuestPebs | Self::Nopebs => {
+                DriverVendor::Intel
+            }
         }
     }
 

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::kernel::SERIES;
-use super::pmu::Pmu;
+use super::pmu::GuestPmu;
 
 /// A test of the lab.
 #[derive(Debug, PartialEq)]
-pub struct Test {
+pub struct LabTest {
     /// The name of its file, without `.sh`.
     pub name: String,
     /// The path of the file.
@@ -30,7 +30,7 @@ pub struct Test {
     kernels: Vec<String>,
 }
 
-impl Test {
+impl LabTest {
     /// Reads all tests in a folder.
     pub fn all(dir: &Path) -> Result<Vec<Self>> {
         let mut tests = Vec::new();
@@ -78,7 +78,7 @@ impl Test {
     }
 
     /// Returns whether the test should run on this PMU and kernel.
-    pub fn runs_on(&self, pmu: Pmu, kernel: &str) -> bool {
+    pub fn runs_on(&self, pmu: GuestPmu, kernel: &str) -> bool {
         let named = |names: &[&str]| {
             self.pmus.iter().any(|word| {
                 let (name, on) = word.split_once('@').unwrap_or((word, kernel));
@@ -101,15 +101,15 @@ fn is_pmu_word(word: &str) -> bool {
         Some((name, _)) => name,
         None => word,
     };
-    Pmu::value_variants().iter().any(|pmu| name == pmu.name() || name == pmu.vendor().folder())
+    GuestPmu::value_variants().iter().any(|pmu| name == pmu.name() || name == pmu.vendor().folder())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Test> {
-        Test::parse("t".into(), PathBuf::from("t.sh"), text)
+    fn parse(text: &str) -> Result<LabTest> {
+        LabTest::parse("t".into(), PathBuf::from("t.sh"), text)
     }
 
     #[test]
@@ -120,18 +120,18 @@ mod tests {
         let Ok(test) = test else { unreachable!("{test:?}") };
         assert_eq!((test.timeout, test.every_generation), (7, false));
         assert!(parse("# generations: every\n").is_ok_and(|test| test.every_generation));
-        assert!(test.runs_on(Pmu::Spr, "6.12"));
-        assert!(test.runs_on(Pmu::Zen5, "6.12"));
-        assert!(!test.runs_on(Pmu::Zen4, "6.12"));
-        assert!(!test.runs_on(Pmu::Spr, "6.1"));
+        assert!(test.runs_on(GuestPmu::Spr, "6.12"));
+        assert!(test.runs_on(GuestPmu::Zen5, "6.12"));
+        assert!(!test.runs_on(GuestPmu::Zen4, "6.12"));
+        assert!(!test.runs_on(GuestPmu::Spr, "6.1"));
     }
 
     #[test]
     fn a_pmu_can_be_meant_on_one_kernel_only() {
         let test = parse("# pmu: skl@6.12 zen4\n");
         let Ok(test) = test else { unreachable!("{test:?}") };
-        assert!(test.runs_on(Pmu::Skl, "6.12") && !test.runs_on(Pmu::Skl, "6.1"));
-        assert!(test.runs_on(Pmu::Zen4, "6.1") && test.runs_on(Pmu::Zen4, "6.12"));
+        assert!(test.runs_on(GuestPmu::Skl, "6.12") && !test.runs_on(GuestPmu::Skl, "6.1"));
+        assert!(test.runs_on(GuestPmu::Zen4, "6.1") && test.runs_on(GuestPmu::Zen4, "6.12"));
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         for (header, wanted) in [("", false), ("# pmu: intel\n", false), ("# pmu: guest-pebs\n", true)] {
             let test = parse(header);
             let Ok(test) = test else { unreachable!("{test:?}") };
-            assert_eq!(test.runs_on(Pmu::GuestPebs, "6.12"), wanted, "{header}");
+            assert_eq!(test.runs_on(GuestPmu::GuestPebs, "6.12"), wanted, "{header}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StepResult {
     Passed,
     /// The step failed, for this reason.
     Failed(String),
@@ -15,34 +15,34 @@ pub enum Outcome {
 
 /// The results of a run's steps.
 #[derive(Default)]
-pub struct Report {
-    rows: Vec<(&'static str, Outcome, Duration)>,
+pub struct StepsReport {
+    rows: Vec<(&'static str, StepResult, Duration)>,
 }
 
-impl Report {
-    pub fn add(&mut self, step: &'static str, outcome: Outcome, took: Duration) {
+impl StepsReport {
+    pub fn add(&mut self, step: &'static str, outcome: StepResult, took: Duration) {
         self.rows.push((step, outcome, took));
     }
 
     /// Returns whether no step failed.
     pub fn passed(&self) -> bool {
-        self.count(|outcome| matches!(outcome, Outcome::Failed(_))) == 0
+        self.count(|outcome| matches!(outcome, StepResult::Failed(_))) == 0
     }
 
-    fn count(&self, is: impl Fn(&Outcome) -> bool) -> usize {
+    fn count(&self, is: impl Fn(&StepResult) -> bool) -> usize {
         self.rows.iter().filter(|(_, outcome, _)| is(outcome)).count()
     }
 }
 
 /// Prints the table, which ends with a machine-readable line: `N passed, N failed, N skipped`.
-impl fmt::Display for Report {
+impl fmt::Display for StepsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<12} {:<8} {:>8}", "step", "result", "seconds")?;
         for (step, outcome, took) in &self.rows {
             let (result, why) = match outcome {
-                Outcome::Passed => ("passed", ""),
-                Outcome::Failed(why) => ("FAILED", why.as_str()),
-                Outcome::Skipped(why) => ("skipped", why.as_str()),
+                StepResult::Passed => ("passed", ""),
+                StepResult::Failed(why) => ("FAILED", why.as_str()),
+                StepResult::Skipped(why) => ("skipped", why.as_str()),
             };
             // The rest of a long reason was printed when the step ended.
             let why = why.lines().next().unwrap_or_default();
@@ -55,9 +55,9 @@ impl fmt::Display for Report {
         write!(
             f,
             "{} passed, {} failed, {} skipped",
-            self.count(|outcome| *outcome == Outcome::Passed),
-            self.count(|outcome| matches!(outcome, Outcome::Failed(_))),
-            self.count(|outcome| matches!(outcome, Outcome::Skipped(_)))
+            self.count(|outcome| *outcome == StepResult::Passed),
+            self.count(|outcome| matches!(outcome, StepResult::Failed(_))),
+            self.count(|outcome| matches!(outcome, StepResult::Skipped(_)))
         )
     }
 }
@@ -68,11 +68,11 @@ mod tests {
 
     #[test]
     fn the_last_line_counts_the_steps() {
-        let mut report = Report::default();
-        report.add("setup", Outcome::Passed, Duration::from_millis(1250));
-        report.add("lab", Outcome::Skipped("--no-lab was given".into()), Duration::ZERO);
+        let mut report = StepsReport::default();
+        report.add("setup", StepResult::Passed, Duration::from_millis(1250));
+        report.add("lab", StepResult::Skipped("--no-lab was given".into()), Duration::ZERO);
         assert!(report.passed());
-        report.add("unit", Outcome::Failed("broken\nin detail".into()), Duration::from_secs(100));
+        report.add("unit", StepResult::Failed("broken\nin detail".into()), Duration::from_secs(100));
         assert!(!report.passed());
         let expected = "\
 step         result    seconds

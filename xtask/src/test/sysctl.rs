@@ -12,13 +12,13 @@ const RATE: &str = "kernel/perf_event_max_sample_rate";
 const WRITABLE_PERCENT: &str = "25";
 
 /// The limits before the test run.
-pub struct Sysctls {
+pub struct SavedSysctls {
     root: PathBuf,
     percent: Option<String>,
     rate: Option<String>,
 }
 
-impl Sysctls {
+impl SavedSysctls {
     pub fn save() -> Self {
         Self::save_from(Path::new("/proc/sys"))
     }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_lowered_rate_is_raised_and_the_percentage_survives_it() {
         let machine = machine("0\n", "100000\n");
-        let saved = Sysctls::save_from(machine.path());
+        let saved = SavedSysctls::save_from(machine.path());
         fs::write(machine.path().join(RATE), "11000\n").unwrap();
         let said = saved.restore();
         assert_eq!(
@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn what_did_not_change_is_not_written() {
         let machine = machine("25\n", "100000\n");
-        assert!(Sysctls::save_from(machine.path()).restore().is_empty());
+        assert!(SavedSysctls::save_from(machine.path()).restore().is_empty());
         assert_eq!(fs::read_to_string(machine.path().join(RATE)).unwrap(), "100000\n");
-        assert!(Sysctls::save_from(&machine.path().join("absent")).restore().is_empty());
+        assert!(SavedSysctls::save_from(&machine.path().join("absent")).restore().is_empty());
     }
 }

@@ -3,9 +3,9 @@
 use iced_x86::{InstructionInfo, Mnemonic, OpAccess, OpKind, Register, UsedMemory};
 
 use super::arithmetic::{array_at, plus, sum, times};
-use super::known::{Known, RSP};
-use super::value::{Pointer, Source, State, UNKNOWN, Value, pointer_at};
-use super::{Access, Origin, Place, RegisterNumber, Shape, TypeId, Types, Untyped};
+use super::known::{KnownVariables, RSP};
+use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, pointer_at};
+use super::{Access, AccessedObject, RegisterNumber, TypeId, TypeOrigin, TypeShape, Types, Untyped};
 
 /// Maximum number of arrays of arrays.
 const MAX_ARRAYS: usize = 16;
@@ -26,17 +26,17 @@ pub(super) fn writes(access: OpAccess) -> bool {
 
 /// What a memory operand refers to.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct OperandTarget {
     /// The value of its address.
-    pub address: Value,
+    pub address: KnownValue,
     /// The address without its index, and the index, if there is one.
-    indexed: Option<(Value, u32)>,
+    indexed: Option<(KnownValue, u32)>,
     segment: bool,
     absolute: bool,
 }
 
 /// Returns the value of the address of a memory operand.
-pub(super) fn target(memory: &UsedMemory, state: &State, types: &mut dyn Types) -> Target {
+pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Types) -> OperandTarget {
     let value = |register: Register| number(register).map(|number| state.get(number));
     let (base, index) = (value(memory.base()), value(memory.index()));
     let constant = memory.displacement().cast_signed();
@@ -46,35 +46,35 @@ pub(super) fn target(memory: &UsedMemory, state: &State, types: &mut dyn Types) 
         Some(base) => plus_displacement(base, constant),
         None => global(memory.displacement(), types).unwrap_or(UNKNOWN),
     };
-    let Some(index) = index else { return Target { address: base, indexed: None, segment, absolute } };
+    let Some(index) = index else { return OperandTarget { address: base, indexed: None, segment, absolute } };
     let scaled = times(index, memory.scale());
     // Which of the two is the pointer does not matter to the machine.
     let (base, scaled) = match (base, scaled) {
-        (Value::Number(_), Value::Pointer(_)) => {
+        (KnownValue::Number(_), KnownValue::Pointer(_)) => {
             (plus_displacement(scaled, constant), value(memory.base()).unwrap_or(UNKNOWN))
         }
         _ => (base, scaled),
     };
-    let indexed = if let Value::Number(multiple) = scaled { Some((base, multiple)) } else { None };
-    Target { address: sum(base, scaled, types), indexed, segment, absolute }
+    let indexed = if let KnownValue::Number(multiple) = scaled { Some((base, multiple)) } else { None };
+    OperandTarget { address: sum(base, scaled, types), indexed, segment, absolute }
 }
 
 /// Returns a value plus the displacement of an operand, which does not move over elements.
-fn plus_displacement(value: Value, constant: i64) -> Value {
+fn plus_displacement(value: KnownValue, constant: i64) -> KnownValue {
     match value {
-        Value::Pointer(pointer) => {
-            Value::Pointer(Pointer { offset: pointer.offset.wrapping_add(constant), ..pointer })
+        KnownValue::Pointer(pointer) => {
+            KnownValue::Pointer(Pointer { offset: pointer.offset.wrapping_add(constant), ..pointer })
         }
-        Value::Stack(at) => Value::Stack(at.wrapping_add(constant)),
+        KnownValue::Stack(at) => KnownValue::Stack(at.wrapping_add(constant)),
         _ => value,
     }
 }
 
 /// Returns the pointer to a global variable.
-pub(super) fn global(address: u64, types: &mut dyn Types) -> Option<Value> {
+pub(super) fn global(address: u64, types: &mut dyn Types) -> Option<KnownValue> {
     let global = types.global(address)?;
     let offset = i64::try_from(address.checked_sub(global.address)?).ok()?;
-    Some(Value::Pointer(Pointer { offset, ..Pointer::to(global.ty, Source::Global(global)) }))
+    Some(KnownValue::Pointer(Pointer { offset, ..Pointer::to(global.ty, PointerSource::Global(global)) }))
 }
 
 /// Returns the accesses of an instruction to memory.
@@ -82,8 +82,8 @@ pub(super) fn accesses(
     instruction: &iced_x86::Instruction,
     info: &InstructionInfo,
     at: usize,
-    state: &State,
-    known: &Known<'_>,
+    state: &ValueState,
+    known: &KnownVariables<'_>,
     types: &mut dyn Types,
 ) -> Vec<Access> {
     if instruction.mnemonic() == Mnemonic::Lea || instruction.mnemonic() == Mnemonic::Nop {
@@ -121,34 +121,34 @@ pub(super) fn accesses(
 
 /// Returns the object that a memory operand refers to.
 fn place(
-    target: &Target,
+    target: &OperandTarget,
     at: usize,
-    state: &State,
-    known: &Known<'_>,
+    state: &ValueState,
+    known: &KnownVariables<'_>,
     types: &mut dyn Types,
-) -> Result<Place, Untyped> {
+) -> Result<AccessedObject, Untyped> {
     if target.segment {
         return Err(Untyped::Segment);
     }
     let (base, index) = target.indexed.map_or((target.address, None), |(base, index)| (base, Some(index)));
     match base {
-        Value::Pointer(pointer) => {
+        KnownValue::Pointer(pointer) => {
             let origin = match pointer.source {
-                Source::Variable => Origin::Variable,
-                Source::Flow => Origin::Flow,
-                Source::Global(_) => Origin::Global,
+                PointerSource::Variable => TypeOrigin::Variable,
+                PointerSource::Flow => TypeOrigin::Flow,
+                PointerSource::Global(_) => TypeOrigin::Global,
             };
             object(pointer, index, origin, types)
         }
-        Value::Stack(address) => {
+        KnownValue::Stack(address) => {
             let variable = known.on_stack(at, state, address, types).ok_or(Untyped::Stack)?;
-            object(variable, index, Origin::Stack, types)
+            object(variable, index, TypeOrigin::Stack, types)
         }
-        Value::Number(_) if target.absolute => Err(Untyped::NoGlobal),
-        Value::Number(_) if known.is_empty() => Err(Untyped::NoVariables),
-        Value::Number(_) => Err(Untyped::NoRegister),
-        Value::Conflict => Err(Untyped::Conflict),
-        Value::Astray => Err(Untyped::Index),
+        KnownValue::Number(_) if target.absolute => Err(Untyped::NoGlobal),
+        KnownValue::Number(_) if known.is_empty() => Err(Untyped::NoVariables),
+        KnownValue::Number(_) => Err(Untyped::NoRegister),
+        KnownValue::Conflict => Err(Untyped::Conflict),
+        KnownValue::Astray => Err(Untyped::Index),
     }
 }
 
@@ -156,13 +156,13 @@ fn place(
 fn object(
     pointer: Pointer,
     index: Option<u32>,
-    origin: Origin,
+    origin: TypeOrigin,
     types: &mut dyn Types,
-) -> Result<Place, Untyped> {
-    let global = if let Source::Global(global) = pointer.source { Some(global) } else { None };
+) -> Result<AccessedObject, Untyped> {
+    let global = if let PointerSource::Global(global) = pointer.source { Some(global) } else { None };
     let size = types.size(pointer.ty).unwrap_or(0);
     // An array of unknown length has no end.
-    let endless = matches!(types.shape(pointer.ty), Shape::Array { .. }) && size == 0;
+    let endless = matches!(types.shape(pointer.ty), TypeShape::Array { .. }) && size == 0;
     if size == 0 && !endless {
         return Err(Untyped::NoType);
     }
@@ -177,7 +177,7 @@ fn object(
         _ => return Err(Untyped::Outside),
     };
     if let Some(index) = index.filter(|index| *index > 0 && !whole(*index)) {
-        let scalar = types.shape(pointer.ty) == Shape::Scalar && index == 1;
+        let scalar = types.shape(pointer.ty) == TypeShape::Scalar && index == 1;
         if !scalar && array_at(pointer.ty, offset, index, types).is_none() {
             return Err(Untyped::Index);
         }
@@ -186,14 +186,14 @@ fn object(
     // An index that moves over whole objects does not change the byte.
     let size = types.size(ty).unwrap_or(0);
     let indexed = index.is_some_and(|index| size == 0 || u64::from(index) % size != 0);
-    Ok(Place { ty, offset, indexed, origin, global })
+    Ok(AccessedObject { ty, offset, indexed, origin, global })
 }
 
 /// Returns the element of an array, of arrays too, that contains a byte. Other types stay.
 fn element(ty: TypeId, offset: u64, types: &mut dyn Types) -> Option<(TypeId, u64)> {
     let mut at = (ty, offset);
     for _ in 0..MAX_ARRAYS {
-        let Shape::Array { element } = types.shape(at.0) else { return Some(at) };
+        let TypeShape::Array { element } = types.shape(at.0) else { return Some(at) };
         let size = types.size(element).filter(|size| *size > 0)?;
         at = (element, at.1 % size);
     }
@@ -202,38 +202,42 @@ fn element(ty: TypeId, offset: u64, types: &mut dyn Types) -> Option<(TypeId, u6
 
 /// Returns the value of 8 bytes that an instruction loads from a memory operand.
 pub(super) fn loaded(
-    target: &Target,
+    target: &OperandTarget,
     at: usize,
-    state: &State,
-    known: &Known<'_>,
+    state: &ValueState,
+    known: &KnownVariables<'_>,
     types: &mut dyn Types,
-) -> Value {
+) -> KnownValue {
     if target.segment {
         return UNKNOWN;
     }
-    if let (Value::Stack(address), None) = (target.address, target.indexed)
+    if let (KnownValue::Stack(address), None) = (target.address, target.indexed)
         && let Some(value) = state.slot(address)
     {
         return value;
     }
     let pointer = match target.address {
-        Value::Pointer(pointer) => Some(pointer),
-        Value::Stack(address) => known.on_stack(at, state, address, types),
+        KnownValue::Pointer(pointer) => Some(pointer),
+        KnownValue::Stack(address) => known.on_stack(at, state, address, types),
         _ => None,
     };
     let Some(pointer) = pointer else { return UNKNOWN };
-    let Ok(place) = object(pointer, None, Origin::Flow, types) else { return UNKNOWN };
+    let Ok(place) = object(pointer, None, TypeOrigin::Flow, types) else { return UNKNOWN };
     let to = pointer_at(place.ty, place.offset, types);
-    to.map_or(UNKNOWN, |to| Value::Pointer(Pointer::to(to, Source::Flow)))
+    to.map_or(UNKNOWN, |to| KnownValue::Pointer(Pointer::to(to, PointerSource::Flow)))
 }
 
 /// Returns the distance of the stack pointer from its value at the entry.
-pub(super) fn stack(state: &State) -> Option<i64> {
-    if let Value::Stack(at) = state.get(RSP) { Some(at) } else { None }
+pub(super) fn stack(state: &ValueState) -> Option<i64> {
+    if let KnownValue::Stack(at) = state.get(RSP) { Some(at) } else { None }
 }
 
 /// Returns the value that an address computation gives.
-pub(super) fn effective(instruction: &iced_x86::Instruction, state: &State, types: &mut dyn Types) -> Value {
+pub(super) fn effective(
+    instruction: &iced_x86::Instruction,
+    state: &ValueState,
+    types: &mut dyn Types,
+) -> KnownValue {
     let value = |register: Register| number(register).map(|number| state.get(number));
     let constant = instruction.memory_displacement64();
     let base = match instruction.memory_base() {

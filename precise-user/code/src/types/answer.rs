@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, Untyped};
+use super::{TypeOrigin, Untyped};
 
 /// The types of accesses of one function.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -11,7 +11,7 @@ pub struct TypedCode {
     /// The instructions that were asked for, each once.
     pub instructions: Vec<TypedInstruction>,
     /// The types of the objects.
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<TypeLayout>,
     /// The global variables that contain objects.
     pub globals: Vec<GlobalVariable>,
 }
@@ -49,7 +49,7 @@ pub struct Object {
     /// Whether an array in the object was indexed, so that the exact byte is not known.
     pub indexed: bool,
     /// How the type was found.
-    pub origin: Origin,
+    pub origin: TypeOrigin,
     /// The global variable, as an index into [`TypedCode::globals`].
     pub global: Option<u32>,
 }
@@ -81,7 +81,7 @@ pub enum Kind {
 
 /// The layout of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Layout {
+pub struct TypeLayout {
     /// The name, with its namespace.
     pub name: String,
     /// How it is built.
@@ -137,7 +137,7 @@ impl TypedCode {
     }
 }
 
-impl Layout {
+impl TypeLayout {
     /// Returns the field that contains a byte of the object; `None` for padding and for scalars.
     pub fn field_at(&self, offset: u64) -> Option<&Field> {
         self.fields.iter().find(|field| {

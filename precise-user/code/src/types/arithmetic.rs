@@ -1,7 +1,7 @@
 //! Arithmetic on pointers.
 
-use super::value::{Pointer, Source, UNKNOWN, Value, common, parts_at};
-use super::{Shape, TypeId, Types};
+use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, common, parts_at};
+use super::{TypeId, TypeShape, Types};
 
 /// Maximum depth of arrays in structs.
 const MAX_DEPTH: usize = 16;
@@ -12,12 +12,12 @@ fn stride(ty: TypeId, types: &mut dyn Types) -> Option<i64> {
 }
 
 /// Returns a value plus a constant, as an instruction computes it.
-pub(super) fn plus(value: Value, constant: i64, types: &mut dyn Types) -> Value {
+pub(super) fn plus(value: KnownValue, constant: i64, types: &mut dyn Types) -> KnownValue {
     match value {
-        Value::Pointer(pointer) => Value::Pointer(moved(pointer, constant, types)),
-        Value::Stack(at) => Value::Stack(at.wrapping_add(constant)),
-        Value::Number(multiple) => Value::Number(common(multiple, magnitude(constant))),
-        Value::Conflict | Value::Astray => value,
+        KnownValue::Pointer(pointer) => KnownValue::Pointer(moved(pointer, constant, types)),
+        KnownValue::Stack(at) => KnownValue::Stack(at.wrapping_add(constant)),
+        KnownValue::Number(multiple) => KnownValue::Number(common(multiple, magnitude(constant))),
+        KnownValue::Conflict | KnownValue::Astray => value,
     }
 }
 
@@ -33,52 +33,59 @@ fn moved(pointer: Pointer, constant: i64, types: &mut dyn Types) -> Pointer {
 }
 
 /// Returns the sum of two values.
-pub(super) fn sum(a: Value, b: Value, types: &mut dyn Types) -> Value {
+pub(super) fn sum(a: KnownValue, b: KnownValue, types: &mut dyn Types) -> KnownValue {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Value::Number(common(a, b)),
-        (Value::Pointer(pointer), Value::Number(multiple))
-        | (Value::Number(multiple), Value::Pointer(pointer)) => indexed(pointer, multiple, types),
-        (Value::Stack(at), Value::Number(0)) | (Value::Number(0), Value::Stack(at)) => Value::Stack(at),
-        (Value::Conflict, _) | (_, Value::Conflict) => Value::Conflict,
-        (Value::Astray | Value::Stack(_), _) | (_, Value::Astray | Value::Stack(_)) => Value::Astray,
-        (Value::Pointer(_), Value::Pointer(_)) => UNKNOWN,
+        (KnownValue::Number(a), KnownValue::Number(b)) => KnownValue::Number(common(a, b)),
+        (KnownValue::Pointer(pointer), KnownValue::Number(multiple))
+        | (KnownValue::Number(multiple), KnownValue::Pointer(pointer)) => indexed(pointer, multiple, types),
+        (KnownValue::Stack(at), KnownValue::Number(0)) | (KnownValue::Number(0), KnownValue::Stack(at)) => {
+            KnownValue::Stack(at)
+        }
+        (KnownValue::Conflict, _) | (_, KnownValue::Conflict) => KnownValue::Conflict,
+        (KnownValue::Astray | KnownValue::Stack(_), _) | (_, KnownValue::Astray | KnownValue::Stack(_)) => {
+            KnownValue::Astray
+        }
+        (KnownValue::Pointer(_), KnownValue::Pointer(_)) => UNKNOWN,
     }
 }
 
 /// Returns a value minus another one.
-pub(super) fn difference(a: Value, b: Value, types: &mut dyn Types) -> Value {
+pub(super) fn difference(a: KnownValue, b: KnownValue, types: &mut dyn Types) -> KnownValue {
     match (a, b) {
-        (Value::Pointer(_) | Value::Stack(_), Value::Number(_)) | (Value::Number(_), Value::Number(_)) => {
-            sum(a, b, types)
-        }
+        (KnownValue::Pointer(_) | KnownValue::Stack(_), KnownValue::Number(_))
+        | (KnownValue::Number(_), KnownValue::Number(_)) => sum(a, b, types),
         _ => UNKNOWN,
     }
 }
 
 /// Returns a pointer plus a multiple of a number.
-pub(super) fn indexed(pointer: Pointer, multiple: u32, types: &mut dyn Types) -> Value {
+pub(super) fn indexed(pointer: Pointer, multiple: u32, types: &mut dyn Types) -> KnownValue {
     if multiple == 0 {
-        return Value::Pointer(pointer);
+        return KnownValue::Pointer(pointer);
     }
     let by = |size: i64| i64::from(multiple) % size == 0;
     if let Some(size) = stride(pointer.ty, types)
         && by(size)
     {
         let offset = pointer.offset.rem_euclid(size);
-        return Value::Pointer(Pointer { offset, stepped: true, ..pointer });
+        return KnownValue::Pointer(Pointer { offset, stepped: true, ..pointer });
     }
     // Bytes of a scalar are not addressed one by one: an unknown number is an index times the size.
-    if types.shape(pointer.ty) == Shape::Scalar && multiple == 1 && pointer.offset == 0 {
-        return Value::Pointer(Pointer { stepped: true, ..pointer });
+    if types.shape(pointer.ty) == TypeShape::Scalar && multiple == 1 && pointer.offset == 0 {
+        return KnownValue::Pointer(Pointer { stepped: true, ..pointer });
     }
     let element = u64::try_from(pointer.offset).ok();
     match element.and_then(|offset| array_at(pointer.ty, offset, multiple, types)) {
         Some((ty, rest)) => {
             let offset = i64::try_from(rest).unwrap_or(0);
-            let source = if let Source::Global(_) = pointer.source { pointer.source } else { Source::Flow };
-            Value::Pointer(Pointer { ty, offset, source, stepped: true })
+            let source = if let PointerSource::Global(_) = pointer.source {
+                pointer.source
+            } else {
+                PointerSource::Flow
+            };
+            KnownValue::Pointer(Pointer { ty, offset, source, stepped: true })
         }
-        None => Value::Astray,
+        None => KnownValue::Astray,
     }
 }
 
@@ -92,9 +99,9 @@ pub(super) fn array_at(
 ) -> Option<(TypeId, u64)> {
     let mut at = (ty, offset);
     for _ in 0..MAX_DEPTH {
-        if let Shape::Array { element } = types.shape(at.0) {
+        if let TypeShape::Array { element } = types.shape(at.0) {
             let size = types.size(element).filter(|size| *size > 0)?;
-            let scalar = types.shape(element) == Shape::Scalar && multiple == 1;
+            let scalar = types.shape(element) == TypeShape::Scalar && multiple == 1;
             if u64::from(multiple) % size == 0 || scalar {
                 return Some((element, at.1 % size));
             }
@@ -116,11 +123,11 @@ pub(super) fn magnitude(constant: i64) -> u32 {
 }
 
 /// Returns the product of a value and a constant.
-pub(super) fn times(value: Value, factor: u32) -> Value {
+pub(super) fn times(value: KnownValue, factor: u32) -> KnownValue {
     match value {
-        Value::Number(multiple) => {
+        KnownValue::Number(multiple) => {
             let product = multiple.checked_mul(factor);
-            Value::Number(product.unwrap_or(1 << factor.trailing_zeros().min(31)))
+            KnownValue::Number(product.unwrap_or(1 << factor.trailing_zeros().min(31)))
         }
         _ if factor == 1 => value,
         _ => UNKNOWN,

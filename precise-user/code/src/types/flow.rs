@@ -4,10 +4,10 @@ use iced_x86::{FlowControl, InstructionInfoFactory};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::access;
-use super::known::{Known, RSP};
+use super::known::{KnownVariables, RSP};
 use super::step::Context;
-use super::value::{State, Value};
-use super::{Access, Facts, Types, Untyped};
+use super::value::{KnownValue, ValueState};
+use super::{Access, FunctionFacts, Types, Untyped};
 use crate::Instruction;
 use crate::flow::Flow;
 
@@ -24,14 +24,14 @@ const MAX_STEPS: usize = 1 << 20;
 /// Returns an error if the function is too large.
 pub fn accesses(
     instructions: &[Instruction],
-    facts: &Facts,
+    facts: &FunctionFacts,
     types: &mut dyn Types,
     wanted: &[u64],
 ) -> Result<FxHashMap<u64, Vec<Access>>, Untyped> {
     if instructions.len() > MAX_INSTRUCTIONS {
         return Err(Untyped::TooLarge);
     }
-    let known = Known::of(instructions, facts).ok_or(Untyped::TooLarge)?;
+    let known = KnownVariables::of(instructions, facts).ok_or(Untyped::TooLarge)?;
     let context = Context { facts, known: &known, types };
     let mut analysis = Analysis {
         instructions,
@@ -51,16 +51,16 @@ struct Analysis<'a> {
     factory: InstructionInfoFactory,
     context: Context<'a>,
     /// The states at the starts of the blocks that were reached.
-    entering: FxHashMap<usize, State>,
+    entering: FxHashMap<usize, ValueState>,
     steps: usize,
 }
 
 impl Analysis<'_> {
     /// Executes blocks until no state changes any more.
     fn fix(&mut self) -> Result<(), Untyped> {
-        let mut entry = State::unknown();
+        let mut entry = ValueState::unknown();
         if self.context.facts.from_entry {
-            entry.set(RSP, Value::Stack(0));
+            entry.set(RSP, KnownValue::Stack(0));
         }
         self.run(vec![(0, entry)])?;
         // Blocks that are reached by a jump through a table, or when an exception is caught.
@@ -71,7 +71,7 @@ impl Analysis<'_> {
         self.run(orphans.into_iter().map(|orphan| (orphan, state.clone())).collect())
     }
 
-    fn run(&mut self, starts: Vec<(usize, State)>) -> Result<(), Untyped> {
+    fn run(&mut self, starts: Vec<(usize, ValueState)>) -> Result<(), Untyped> {
         let mut open = Vec::new();
         for (start, state) in starts {
             self.entering.insert(start, state);
@@ -102,8 +102,8 @@ impl Analysis<'_> {
     fn execute(
         &mut self,
         start: usize,
-        state: &mut State,
-        mut see: impl FnMut(usize, &State, &iced_x86::InstructionInfo, &mut Context<'_>),
+        state: &mut ValueState,
+        mut see: impl FnMut(usize, &ValueState, &iced_x86::InstructionInfo, &mut Context<'_>),
     ) -> usize {
         let mut at = start;
         loop {
@@ -123,7 +123,7 @@ impl Analysis<'_> {
 
     /// Returns the state with which blocks begin that no instruction names: that of all indirect
     /// jumps, or else of all calls, from which exceptions come.
-    fn elsewhere(&mut self) -> Option<State> {
+    fn elsewhere(&mut self) -> Option<ValueState> {
         let leaves = |control: FlowControl| {
             move |i: &Instruction| match control {
                 FlowControl::IndirectBranch => i.decoded.flow_control() == FlowControl::IndirectBranch,
@@ -132,10 +132,10 @@ impl Analysis<'_> {
         };
         [FlowControl::IndirectBranch, FlowControl::Call].into_iter().find_map(|control| {
             let leaves = leaves(control);
-            let mut joined: Option<State> = None;
+            let mut joined: Option<ValueState> = None;
             for (start, mut state) in self.entering.clone() {
                 let instructions = self.instructions;
-                let mut found: Vec<State> = Vec::new();
+                let mut found: Vec<ValueState> = Vec::new();
                 self.execute(start, &mut state, |at, state, info, context| {
                     let Some(instruction) = instructions.get(at).filter(|i| leaves(i)) else { return };
                     let mut after = state.clone();
@@ -156,12 +156,12 @@ impl Analysis<'_> {
     /// Returns the accesses of instructions, once no state changes any more.
     fn find(&mut self, wanted: &FxHashSet<u64>) -> FxHashMap<u64, Vec<Access>> {
         let mut found = FxHashMap::default();
-        let mut starts: Vec<(usize, State)> =
+        let mut starts: Vec<(usize, ValueState)> =
             self.entering.iter().map(|(start, state)| (*start, state.clone())).collect();
         // Code that nothing reaches, as far as is known, has its variables.
         let reached: FxHashSet<usize> = self.entering.keys().copied().collect();
         let first = |i: &usize| self.flow.before[*i].len() != 1 && !reached.contains(i);
-        starts.extend((0..self.instructions.len()).filter(first).map(|i| (i, State::unknown())));
+        starts.extend((0..self.instructions.len()).filter(first).map(|i| (i, ValueState::unknown())));
         for (start, mut state) in starts {
             let instructions = self.instructions;
             self.execute(start, &mut state, |at, state, info, context| {

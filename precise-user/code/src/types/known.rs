@@ -1,7 +1,7 @@
 //! What debug information says about registers and the stack at each instruction.
 
-use super::value::{Pointer, Source, State, Value, encloses, pointer_at};
-use super::{Facts, Home, RegisterNumber, Shape, TypeId, Types, Variable};
+use super::value::{KnownValue, Pointer, PointerSource, ValueState, encloses, pointer_at};
+use super::{FunctionFacts, Home, RegisterNumber, TypeId, TypeShape, Types, Variable};
 use crate::Instruction;
 
 /// Maximum number of pairs of an instruction and a variable that is there.
@@ -14,16 +14,16 @@ const RBP: RegisterNumber = 5;
 const FRAME: i64 = 8;
 
 /// The variables at each instruction.
-pub(super) struct Known<'a> {
-    facts: &'a Facts,
+pub(super) struct KnownVariables<'a> {
+    facts: &'a FunctionFacts,
     /// For each instruction the indices of its variables.
     at: Vec<Vec<u32>>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownVariables<'a> {
     /// Returns the variables of some code, in the order of its addresses; `None` if there are too
     /// many.
-    pub fn of(instructions: &[Instruction], facts: &'a Facts) -> Option<Self> {
+    pub fn of(instructions: &[Instruction], facts: &'a FunctionFacts) -> Option<Self> {
         let mut at = vec![Vec::new(); instructions.len()];
         let mut pairs = 0_usize;
         for (number, variable) in facts.variables.iter().enumerate() {
@@ -49,48 +49,55 @@ impl<'a> Known<'a> {
     }
 
     /// Adds what the variables at an instruction say about its registers.
-    pub fn refine(&self, at: usize, state: &mut State, types: &mut dyn Types) {
+    pub fn refine(&self, at: usize, state: &mut ValueState, types: &mut dyn Types) {
         for variable in self.variables(at) {
             let (register, pointer) = match variable.home {
                 Home::Value(register, plus) => {
                     let Some(to) = held(variable, types) else { continue };
                     let pointer =
-                        Pointer { offset: plus.wrapping_neg(), ..Pointer::to(to, Source::Variable) };
+                        Pointer { offset: plus.wrapping_neg(), ..Pointer::to(to, PointerSource::Variable) };
                     (register, pointer)
                 }
                 Home::At(register, plus) if !self.is_frame(at, register, state) => {
                     let piece = variable.piece.and_then(|piece| i64::try_from(piece).ok()).unwrap_or(0);
                     let offset = piece.wrapping_sub(plus);
-                    (register, Pointer { offset, ..Pointer::to(variable.ty, Source::Variable) })
+                    (register, Pointer { offset, ..Pointer::to(variable.ty, PointerSource::Variable) })
                 }
                 Home::At(..) | Home::Frame(_) => continue,
             };
             let flow = state.get(register);
-            let covered =
-                matches!(flow, Value::Stack(address) if self.on_stack(at, state, address, types).is_some());
+            let covered = matches!(flow, KnownValue::Stack(address) if self.on_stack(at, state, address, types).is_some());
             if !covered {
-                state.set(register, Value::Pointer(combined(flow, pointer, types)));
+                state.set(register, KnownValue::Pointer(combined(flow, pointer, types)));
             }
         }
     }
 
     /// Returns whether a register with variables is the frame, and no pointer to one variable.
-    fn is_frame(&self, at: usize, register: RegisterNumber, state: &State) -> bool {
+    fn is_frame(&self, at: usize, register: RegisterNumber, state: &ValueState) -> bool {
         let shared = || {
             let of_register = |v: &&Variable| matches!(v.home, Home::At(other, _) if other == register);
             self.variables(at).filter(of_register).count() > 1
         };
-        register == RSP || matches!(state.get(register), Value::Stack(_)) || (register == RBP && shared())
+        register == RSP
+            || matches!(state.get(register), KnownValue::Stack(_))
+            || (register == RBP && shared())
     }
 
     /// Returns the variable on the stack that contains an address.
-    pub fn on_stack(&self, at: usize, state: &State, address: i64, types: &mut dyn Types) -> Option<Pointer> {
+    pub fn on_stack(
+        &self,
+        at: usize,
+        state: &ValueState,
+        address: i64,
+        types: &mut dyn Types,
+    ) -> Option<Pointer> {
         let mut found: Option<(Pointer, u64)> = None;
         for variable in self.variables(at) {
             let start = match variable.home {
                 Home::Frame(offset) => offset.wrapping_add(FRAME),
                 Home::At(register, offset) => match state.get(register) {
-                    Value::Stack(base) => base.wrapping_add(offset),
+                    KnownValue::Stack(base) => base.wrapping_add(offset),
                     _ => continue,
                 },
                 Home::Value(..) => continue,
@@ -101,7 +108,7 @@ impl<'a> Known<'a> {
             let inside = u64::try_from(offset).is_ok_and(|offset| offset < size);
             // The enclosing variable: a parameter of an inlined function may be a part of another.
             if inside && found.is_none_or(|(_, other)| size > other) {
-                let pointer = Pointer { offset, ..Pointer::to(variable.ty, Source::Variable) };
+                let pointer = Pointer { offset, ..Pointer::to(variable.ty, PointerSource::Variable) };
                 found = Some((pointer, size));
             }
         }
@@ -119,8 +126,8 @@ fn held(variable: &Variable, types: &mut dyn Types) -> Option<TypeId> {
 }
 
 /// Returns what a register points to, of what the data flow and a variable say.
-fn combined(flow: Value, variable: Pointer, types: &mut dyn Types) -> Pointer {
-    let Value::Pointer(flow) = flow else { return variable };
+fn combined(flow: KnownValue, variable: Pointer, types: &mut dyn Types) -> Pointer {
+    let KnownValue::Pointer(flow) = flow else { return variable };
     if flow.ty == variable.ty {
         // The same object, or a later element.
         let (stepped, source) = (flow.stepped || flow.offset != variable.offset, variable.source);
@@ -140,9 +147,9 @@ fn combined(flow: Value, variable: Pointer, types: &mut dyn Types) -> Pointer {
 /// Returns how much a type says about what a pointer to it points to.
 fn rank(ty: TypeId, types: &mut dyn Types) -> u8 {
     match types.shape(ty) {
-        Shape::Opaque => 0,
-        Shape::Scalar => 1,
-        Shape::Array { .. } => 2,
-        Shape::Composite => 3,
+        TypeShape::Opaque => 0,
+        TypeShape::Scalar => 1,
+        TypeShape::Array { .. } => 2,
+        TypeShape::Composite => 3,
     }
 }

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Field, GlobalVariable, Kind, Layout, Object, TypedAccess, TypedCode, TypedInstruction};
+pub use answer::{Field, GlobalVariable, Kind, Object, TypeLayout, TypedAccess, TypedCode, TypedInstruction};
 pub use flow::accesses;
 
 /// A number for a type. Two types with the same number are the same type.
@@ -29,7 +29,7 @@ pub struct TypeId(pub u32);
 
 /// How a type is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum TypeShape {
     /// A value without parts: an integer, a floating-point number, a pointer.
     Scalar,
     /// Elements of one type, one after the other.
@@ -46,7 +46,7 @@ pub enum Shape {
 /// The types of a program, as its debug information describes them.
 pub trait Types {
     /// Returns how a type is built.
-    fn shape(&mut self, ty: TypeId) -> Shape;
+    fn shape(&mut self, ty: TypeId) -> TypeShape;
     /// Returns the size in bytes; `None` if it is not known. An array of unknown length has the
     /// size 0.
     fn size(&mut self, ty: TypeId) -> Option<u64>;
@@ -103,7 +103,7 @@ pub struct Variable {
 
 /// What debug information says about the code of one function.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct FunctionFacts {
     /// Whether the code begins at the entry of the function. Otherwise, it is a part that the
     /// compiler moved elsewhere, and the depth of the stack at its start is unknown.
     pub from_entry: bool,
@@ -118,7 +118,7 @@ pub struct Facts {
 /// How the type of an access was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum TypeOrigin {
     /// A variable holds the pointer at this instruction.
     Variable,
     /// The object is a variable on the stack.
@@ -131,7 +131,7 @@ pub enum Origin {
 
 /// The object that an instruction accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AccessedObject {
     /// The type of the object. Never an array: for an array, the type of its elements.
     pub ty: TypeId,
     /// The distance of the first accessed byte from the start of the object; for an element of an
@@ -140,7 +140,7 @@ pub struct Place {
     /// Whether an array in the object was indexed, so that the exact byte is not known.
     pub indexed: bool,
     /// How the type was found.
-    pub origin: Origin,
+    pub origin: TypeOrigin,
     /// The global variable that contains the object.
     pub global: Option<Global>,
 }
@@ -212,5 +212,5 @@ pub struct Access {
     /// Whether the instruction writes the bytes.
     pub writes: bool,
     /// The object, or why it is not known.
-    pub place: Result<Place, Untyped>,
+    pub place: Result<AccessedObject, Untyped>,
 }

@@ -4,9 +4,9 @@ use iced_x86::{FlowControl, Instruction, InstructionInfo, Mnemonic, OpKind, Regi
 
 use super::access::{effective, global, loaded, number, stack, target, writes};
 use super::arithmetic::{difference, magnitude, plus, sum, times};
-use super::known::{Known, RSP};
-use super::value::{Pointer, Source, State, UNKNOWN, Value, join};
-use super::{Facts, RegisterNumber, Types};
+use super::known::{KnownVariables, RSP};
+use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, join};
+use super::{FunctionFacts, RegisterNumber, Types};
 
 const RAX: RegisterNumber = 0;
 const RBP: RegisterNumber = 5;
@@ -16,14 +16,20 @@ const CLOBBERED: [RegisterNumber; 9] = [RAX, 1, 2, 6, 7, 8, 9, 10, 11];
 
 /// What a step needs beside the state.
 pub(super) struct Context<'a> {
-    pub facts: &'a Facts,
-    pub known: &'a Known<'a>,
+    pub facts: &'a FunctionFacts,
+    pub known: &'a KnownVariables<'a>,
     pub types: &'a mut dyn Types,
 }
 
 impl Context<'_> {
     /// Changes `state`, from before an instruction to after it.
-    pub fn step(&mut self, instruction: &Instruction, info: &InstructionInfo, at: usize, state: &mut State) {
+    pub fn step(
+        &mut self,
+        instruction: &Instruction,
+        info: &InstructionInfo,
+        at: usize,
+        state: &mut ValueState,
+    ) {
         if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
             return self.call(instruction, state);
         }
@@ -37,7 +43,7 @@ impl Context<'_> {
             }
         }
         if let Some((before, change)) = after {
-            state.set(RSP, Value::Stack(before.wrapping_add(change)));
+            state.set(RSP, KnownValue::Stack(before.wrapping_add(change)));
         }
         if let Some((register, value)) = destination.zip(result) {
             state.set(register, value.passed_on());
@@ -47,26 +53,26 @@ impl Context<'_> {
         }
     }
 
-    fn call(&mut self, instruction: &Instruction, state: &mut State) {
+    fn call(&mut self, instruction: &Instruction, state: &mut ValueState) {
         for register in CLOBBERED {
             state.set(register, UNKNOWN);
         }
         let to = self.facts.returns.get(&instruction.next_ip()).and_then(|ty| self.types.pointee(*ty));
         if let Some(to) = to {
-            state.set(RAX, Value::Pointer(Pointer::to(to, Source::Flow)));
+            state.set(RAX, KnownValue::Pointer(Pointer::to(to, PointerSource::Flow)));
         }
     }
 
     /// `leave` loads rbp from where it points, as `pop` would after `mov rsp, rbp`.
-    fn leave(&self, state: &mut State) {
+    fn leave(&self, state: &mut ValueState) {
         state.set(RSP, UNKNOWN);
         state.set(RBP, UNKNOWN);
     }
 
     /// Stores what an instruction writes to the stack.
-    fn store(&mut self, instruction: &Instruction, info: &InstructionInfo, state: &mut State) {
+    fn store(&mut self, instruction: &Instruction, info: &InstructionInfo, state: &mut ValueState) {
         for memory in info.used_memory().iter().filter(|memory| writes(memory.access())) {
-            let Value::Stack(address) = target(memory, state, self.types).address else { continue };
+            let KnownValue::Stack(address) = target(memory, state, self.types).address else { continue };
             let width = u32::try_from(memory.memory_size().size()).unwrap_or(0);
             let source = match instruction.mnemonic() {
                 Mnemonic::Push if instruction.op0_kind() == OpKind::Register => {
@@ -91,14 +97,15 @@ impl Context<'_> {
         instruction: &Instruction,
         info: &InstructionInfo,
         at: usize,
-        state: &State,
-    ) -> Option<Value> {
+        state: &ValueState,
+    ) -> Option<KnownValue> {
         let destination = destination(instruction)?;
         let old = state.get(destination);
         let wide = instruction.op0_register().size() == 8;
         let constant = constant(instruction);
         // A value that is cut to 32 bits is no pointer.
-        let cut = |value: Value| if wide || matches!(value, Value::Number(_)) { value } else { UNKNOWN };
+        let cut =
+            |value: KnownValue| if wide || matches!(value, KnownValue::Number(_)) { value } else { UNKNOWN };
         let value = match instruction.mnemonic() {
             _ if instruction.op0_register().size() < 4 => return None,
             Mnemonic::Mov => match constant {
@@ -106,12 +113,12 @@ impl Context<'_> {
                 None => cut(self.operand(instruction, 1, info, at, state)),
             },
             Mnemonic::Movsxd => match state_of(instruction, 1, state) {
-                Some(Value::Number(multiple)) => Value::Number(multiple),
+                Some(KnownValue::Number(multiple)) => KnownValue::Number(multiple),
                 _ => UNKNOWN,
             },
             Mnemonic::Pop => self.operand_in_memory(info, at, state),
             Mnemonic::Lea => cut(effective(instruction, state, self.types)),
-            Mnemonic::Xor | Mnemonic::Sub if zeroes(instruction) => Value::Number(0),
+            Mnemonic::Xor | Mnemonic::Sub if zeroes(instruction) => KnownValue::Number(0),
             Mnemonic::Add => match constant {
                 Some(constant) => cut(plus(old, constant, self.types)),
                 None => {
@@ -134,7 +141,9 @@ impl Context<'_> {
                 times(state_of(instruction, 1, state).unwrap_or(UNKNOWN), factor)
             }
             Mnemonic::Shl => times(old, 1_u32.checked_shl(u32::try_from(constant?).ok()?)?),
-            Mnemonic::And => Value::Number(constant.map_or(1, |mask| 1 << mask.trailing_zeros().min(31))),
+            Mnemonic::And => {
+                KnownValue::Number(constant.map_or(1, |mask| 1 << mask.trailing_zeros().min(31)))
+            }
             mnemonic if is_conditional_move(mnemonic) => {
                 let other = self.operand(instruction, 1, info, at, state);
                 cut(join(old, other, self.types))
@@ -146,12 +155,12 @@ impl Context<'_> {
 
     /// Returns the value of a constant, which may be the address of a global variable in a program
     /// that is linked to fixed addresses.
-    fn number(&mut self, constant: i64) -> Value {
+    fn number(&mut self, constant: i64) -> KnownValue {
         /// The lowest address at which linkers place such a program.
         const LOWEST: u64 = 0x40_0000;
         let address = u64::try_from(constant).ok().filter(|address| *address >= LOWEST);
         let global = address.and_then(|address| global(address, self.types));
-        global.unwrap_or(Value::Number(magnitude(constant)))
+        global.unwrap_or(KnownValue::Number(magnitude(constant)))
     }
 
     /// Returns the value of an operand in a register or in memory.
@@ -161,8 +170,8 @@ impl Context<'_> {
         operand: u32,
         info: &InstructionInfo,
         at: usize,
-        state: &State,
-    ) -> Value {
+        state: &ValueState,
+    ) -> KnownValue {
         match instruction.op_kind(operand) {
             OpKind::Register => state_of(instruction, operand, state).unwrap_or(UNKNOWN),
             OpKind::Memory => self.operand_in_memory(info, at, state),
@@ -170,7 +179,7 @@ impl Context<'_> {
         }
     }
 
-    fn operand_in_memory(&mut self, info: &InstructionInfo, at: usize, state: &State) -> Value {
+    fn operand_in_memory(&mut self, info: &InstructionInfo, at: usize, state: &ValueState) -> KnownValue {
         let Some(memory) = info.used_memory().first().filter(|m| m.memory_size().size() == 8) else {
             return UNKNOWN;
         };
@@ -187,7 +196,7 @@ fn destination(instruction: &Instruction) -> Option<RegisterNumber> {
 }
 
 /// Returns the value of a register operand.
-fn state_of(instruction: &Instruction, operand: u32, state: &State) -> Option<Value> {
+fn state_of(instruction: &Instruction, operand: u32, state: &ValueState) -> Option<KnownValue> {
     let register = instruction.op_kind(operand) == OpKind::Register;
     register.then(|| number(instruction.op_register(operand))).flatten().map(|number| state.get(number))
 }

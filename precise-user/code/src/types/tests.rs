@@ -11,8 +11,8 @@ const LONG: TypeId = TypeId(2);
 struct Nodes;
 
 impl Types for Nodes {
-    fn shape(&mut self, ty: TypeId) -> Shape {
-        if ty == NODE { Shape::Composite } else { Shape::Scalar }
+    fn shape(&mut self, ty: TypeId) -> TypeShape {
+        if ty == NODE { TypeShape::Composite } else { TypeShape::Scalar }
     }
 
     fn size(&mut self, ty: TypeId) -> Option<u64> {
@@ -45,7 +45,12 @@ impl Types for Nodes {
 fn places(text: &str) -> Vec<Result<(TypeId, u64), Untyped>> {
     let code = assemble(text);
     let variable = Variable { start: 0x1000, end: 0x1001, home: Home::Value(7, 0), ty: POINTER, piece: None };
-    let facts = Facts { from_entry: true, described: true, variables: vec![variable], ..Facts::default() };
+    let facts = FunctionFacts {
+        from_entry: true,
+        described: true,
+        variables: vec![variable],
+        ..FunctionFacts::default()
+    };
     let wanted: Vec<u64> = code.iter().map(|instruction| instruction.offset).collect();
     let found = accesses(&code, &facts, &mut Nodes, &wanted).unwrap();
     let of = |offset| found[offset].iter().map(|access| access.place.map(|place| (place.ty, place.offset)));

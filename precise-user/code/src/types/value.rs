@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Global, RegisterNumber, Shape, TypeId, Types};
+use super::{Global, RegisterNumber, TypeId, TypeShape, Types};
 
 /// The number of general-purpose registers.
 pub(super) const REGISTERS: usize = 16;
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 16;
 
 /// What is known about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum KnownValue {
     /// A number that is a multiple of this one; 0 for the number 0. Nothing is known about a
     /// multiple of 1: it may also be a pointer.
     Number(u32),
@@ -28,7 +28,7 @@ pub(super) enum Value {
 }
 
 /// Nothing is known.
-pub(super) const UNKNOWN: Value = Value::Number(1);
+pub(super) const UNKNOWN: KnownValue = KnownValue::Number(1);
 
 /// A pointer into an object, or into one of the elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +36,14 @@ pub(super) struct Pointer {
     pub ty: TypeId,
     /// The distance from the start of the object.
     pub offset: i64,
-    pub source: Source,
+    pub source: PointerSource,
     /// Whether it moved over the elements of an array, so that the object has neighbours.
     pub stepped: bool,
 }
 
 /// Where a pointer is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum PointerSource {
     /// A variable that is in the register now.
     Variable,
     /// The data flow.
@@ -53,20 +53,20 @@ pub(super) enum Source {
 }
 
 impl Pointer {
-    pub fn to(ty: TypeId, source: Source) -> Self {
+    pub fn to(ty: TypeId, source: PointerSource) -> Self {
         Self { ty, offset: 0, source, stepped: false }
     }
 
     /// Returns the pointer as another register or a later instruction has it.
     fn passed_on(self) -> Self {
         match self.source {
-            Source::Variable => Self { source: Source::Flow, ..self },
-            Source::Flow | Source::Global(_) => self,
+            PointerSource::Variable => Self { source: PointerSource::Flow, ..self },
+            PointerSource::Flow | PointerSource::Global(_) => self,
         }
     }
 }
 
-impl Value {
+impl KnownValue {
     /// Returns the value as another register or a later instruction has it.
     pub fn passed_on(self) -> Self {
         if let Self::Pointer(pointer) = self { Self::Pointer(pointer.passed_on()) } else { self }
@@ -75,33 +75,33 @@ impl Value {
 
 /// The values of registers and stack slots at one instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    registers: [Value; REGISTERS],
+pub(super) struct ValueState {
+    registers: [KnownValue; REGISTERS],
     /// Slots of 8 bytes, by their distance from the stack pointer at the entry.
-    slots: BTreeMap<i64, Value>,
+    slots: BTreeMap<i64, KnownValue>,
 }
 
-impl State {
+impl ValueState {
     pub const fn unknown() -> Self {
         Self { registers: [UNKNOWN; REGISTERS], slots: BTreeMap::new() }
     }
 
-    pub fn get(&self, register: RegisterNumber) -> Value {
+    pub fn get(&self, register: RegisterNumber) -> KnownValue {
         self.registers.get(usize::from(register)).copied().unwrap_or(UNKNOWN)
     }
 
-    pub fn set(&mut self, register: RegisterNumber, value: Value) {
+    pub fn set(&mut self, register: RegisterNumber, value: KnownValue) {
         if let Some(place) = self.registers.get_mut(usize::from(register)) {
             *place = value;
         }
     }
 
-    pub fn slot(&self, at: i64) -> Option<Value> {
+    pub fn slot(&self, at: i64) -> Option<KnownValue> {
         self.slots.get(&at).copied()
     }
 
     /// Stores a value of 8 bytes.
-    pub fn store(&mut self, at: i64, value: Value) {
+    pub fn store(&mut self, at: i64, value: KnownValue) {
         self.overwrite(at, 8);
         if value != UNKNOWN && self.slots.len() < MAX_SLOTS {
             self.slots.insert(at, value.passed_on());
@@ -138,16 +138,17 @@ impl State {
 ///
 /// An unknown value and a pointer are a pointer: it may be null, or come from a load that could not
 /// be followed, but the same instructions use it.
-pub(super) fn join(a: Value, b: Value, types: &mut dyn Types) -> Value {
+pub(super) fn join(a: KnownValue, b: KnownValue, types: &mut dyn Types) -> KnownValue {
     match (a, b) {
         _ if a == b => a,
-        (Value::Number(a), Value::Number(b)) => Value::Number(common(a, b)),
-        (Value::Number(_), Value::Pointer(pointer)) | (Value::Pointer(pointer), Value::Number(_)) => {
-            Value::Pointer(pointer)
+        (KnownValue::Number(a), KnownValue::Number(b)) => KnownValue::Number(common(a, b)),
+        (KnownValue::Number(_), KnownValue::Pointer(pointer))
+        | (KnownValue::Pointer(pointer), KnownValue::Number(_)) => KnownValue::Pointer(pointer),
+        (KnownValue::Pointer(a), KnownValue::Pointer(b)) => {
+            joined(a, b, types).map_or(KnownValue::Conflict, KnownValue::Pointer)
         }
-        (Value::Pointer(a), Value::Pointer(b)) => joined(a, b, types).map_or(Value::Conflict, Value::Pointer),
-        (Value::Astray, _) | (_, Value::Astray) => Value::Astray,
-        _ => Value::Conflict,
+        (KnownValue::Astray, _) | (_, KnownValue::Astray) => KnownValue::Astray,
+        _ => KnownValue::Conflict,
     }
 }
 
@@ -162,7 +163,7 @@ pub(super) fn common(a: u32, b: u32) -> u32 {
 
 fn joined(a: Pointer, b: Pointer, types: &mut dyn Types) -> Option<Pointer> {
     let stepped = a.stepped || b.stepped;
-    let source = if a.source == b.source { a.source } else { Source::Flow };
+    let source = if a.source == b.source { a.source } else { PointerSource::Flow };
     if a.ty == b.ty {
         let size = types.size(a.ty).and_then(|size| i64::try_from(size).ok()).filter(|size| *size > 0);
         let same = a.offset == b.offset
@@ -197,12 +198,12 @@ pub(super) fn encloses(outer: Pointer, inner: Pointer, types: &mut dyn Types) ->
 /// start.
 pub(super) fn parts_at(ty: TypeId, offset: u64, types: &mut dyn Types) -> Vec<(TypeId, u64)> {
     match types.shape(ty) {
-        Shape::Composite => types.fields_at(ty, offset),
-        Shape::Array { element } => match types.size(element) {
+        TypeShape::Composite => types.fields_at(ty, offset),
+        TypeShape::Array { element } => match types.size(element) {
             Some(size) if size > 0 => vec![(element, offset % size)],
             _ => Vec::new(),
         },
-        Shape::Scalar | Shape::Opaque => Vec::new(),
+        TypeShape::Scalar | TypeShape::Opaque => Vec::new(),
     }
 }
 
@@ -215,7 +216,7 @@ pub(super) fn pointer_at(ty: TypeId, offset: u64, types: &mut dyn Types) -> Opti
         if offset == 0
             && let Some(to) = types.pointee(ty)
         {
-            let to = erased.filter(|_| types.shape(to) == Shape::Scalar).unwrap_or(to);
+            let to = erased.filter(|_| types.shape(to) == TypeShape::Scalar).unwrap_or(to);
             if found.is_some_and(|found| found != to) {
                 return None;
             }

@@ -3,7 +3,7 @@
 use bytes::{Buf, Bytes, TryGetError};
 
 use crate::record::sample::SampleLayout;
-use crate::record::{Layout, sample_bits as bit};
+use crate::record::{RecordLayout, sample_bits as bit};
 
 /// `PERF_TYPE_*`: the numbers of PMUs that are the same on every machine.
 pub mod pmu_type {
@@ -122,8 +122,8 @@ impl Attr {
     }
 
     /// Returns the layout of the sample id at the end of other records.
-    pub const fn layout(&self) -> Layout {
-        Layout { sample_type: self.sample.sample_type, sample_id_all: self.flag(18) }
+    pub const fn layout(&self) -> RecordLayout {
+        RecordLayout { sample_type: self.sample.sample_type, sample_id_all: self.flag(18) }
     }
 
     /// Returns the position of the event id: in words from the start of a sample, and from the end

@@ -30,7 +30,7 @@ pub enum Error {
 
 /// The reason why a file could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Loss {
+pub enum ReadLoss {
     /// The last record is incomplete.
     #[error("it is truncated: it ends inside a record, at byte {at}")]
     Truncated {

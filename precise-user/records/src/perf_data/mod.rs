@@ -19,7 +19,7 @@ mod stream;
 mod tests;
 
 pub use attr::{Attr, pmu_type};
-pub use error::{Error, Loss};
+pub use error::{Error, ReadLoss};
 pub use features::{Clock, Features};
 pub use head::Described;
-pub use reader::{Event, Reader};
+pub use reader::{RecordingItem, RecordingReader};

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     attr::Attr,
-    error::{Error, Loss},
+    error::{Error, ReadLoss},
     features::{Features, until_nul},
     head::{Described, Head, is_pipe},
     inflate::Inflate,
@@ -43,7 +43,7 @@ const MAX_IDS: usize = 1 << 22;
 
 /// The next item of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum RecordingItem {
     /// A record of the kernel, or one that perf synthesized in the same format.
     Record {
         /// `header.type`.
@@ -60,7 +60,7 @@ pub enum Event {
     /// round has been returned by now.
     Round,
     /// The end of the recording; a `Loss` if it ended early.
-    End(Option<Loss>),
+    End(Option<ReadLoss>),
 }
 
 /// A source of bytes.
@@ -69,7 +69,7 @@ impl<T: Read + std::fmt::Debug + Send> Input for T {}
 
 /// A reader of a `perf.data` file.
 #[derive(Debug)]
-pub struct Reader {
+pub struct RecordingReader {
     stream: Stream<Box<dyn Input>>,
     pipe: bool,
     length: Option<u64>,
@@ -88,7 +88,7 @@ pub struct Reader {
     size: Option<u64>,
 }
 
-impl Reader {
+impl RecordingReader {
     /// Opens a file; `-` reads pipe format from the standard input.
     ///
     /// # Errors
@@ -229,30 +229,30 @@ impl Reader {
     }
 
     /// Returns the next item.
-    pub fn next_event(&mut self) -> Event {
+    pub fn next_event(&mut self) -> RecordingItem {
         loop {
             let raw = match self.raw() {
                 Ok(Some(raw)) => raw,
-                Ok(None) => return Event::End(None),
-                Err(loss) => return Event::End(Some(loss)),
+                Ok(None) => return RecordingItem::End(None),
+                Err(loss) => return RecordingItem::End(Some(loss)),
             };
             if raw.kind < user::FIRST {
                 let event = self.event_of(raw.kind, &raw.body);
-                return Event::Record { kind: raw.kind, misc: raw.misc, body: raw.body, event };
+                return RecordingItem::Record { kind: raw.kind, misc: raw.misc, body: raw.body, event };
             }
             if raw.kind == user::FINISHED_ROUND {
-                return Event::Round;
+                return RecordingItem::Round;
             }
             match self.own(&raw) {
                 Ok(Taken::Whole) => {}
                 Ok(Taken::Damaged) => self.damaged += 1,
-                Err(loss) => return Event::End(Some(loss)),
+                Err(loss) => return RecordingItem::End(Some(loss)),
             }
         }
     }
 
     /// Returns the next record, from decompressed data or from the file.
-    fn raw(&mut self) -> Result<Option<Raw>, Loss> {
+    fn raw(&mut self) -> Result<Option<Raw>, ReadLoss> {
         loop {
             if let Some(raw) = record(&mut self.expanded, self.compressed_at)? {
                 return Ok(Some(raw));
@@ -260,13 +260,15 @@ impl Reader {
             match &mut self.inflate {
                 Some(inflate) if !inflate.is_done() => {
                     let mut more = BytesMut::from(&self.expanded[..]);
-                    let failed = |_| Loss::Compressed { at: self.compressed_at };
+                    let failed = |_| ReadLoss::Compressed { at: self.compressed_at };
                     inflate.take(&mut more).map_err(failed)?;
                     self.expanded = more.freeze();
                 }
                 _ => {
                     return match self.stream.next_record()? {
-                        None if !self.expanded.is_empty() => Err(Loss::Truncated { at: self.compressed_at }),
+                        None if !self.expanded.is_empty() => {
+                            Err(ReadLoss::Truncated { at: self.compressed_at })
+                        }
                         next => Ok(next),
                     };
                 }
@@ -303,7 +305,7 @@ impl Reader {
     }
 
     /// Processes one of perf's own records.
-    fn own(&mut self, raw: &Raw) -> Result<Taken, Loss> {
+    fn own(&mut self, raw: &Raw) -> Result<Taken, ReadLoss> {
         let mut body = raw.body.clone();
         let whole = |good: bool| Ok(if good { Taken::Whole } else { Taken::Damaged });
         match raw.kind {
@@ -336,8 +338,8 @@ impl Reader {
         }
     }
 
-    fn compressed(&mut self, raw: &Raw, mut body: Bytes) -> Result<Taken, Loss> {
-        let failed = Loss::Compressed { at: raw.at };
+    fn compressed(&mut self, raw: &Raw, mut body: Bytes) -> Result<Taken, ReadLoss> {
+        let failed = ReadLoss::Compressed { at: raw.at };
         if raw.kind == user::COMPRESSED2 {
             let Ok(size) = body.try_get_u64_le() else { return Err(failed) };
             // The remaining bytes are padding.

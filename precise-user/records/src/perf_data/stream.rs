@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::{error::Loss, features::split};
+use super::{error::ReadLoss, features::split};
 use crate::record::HEADER;
 
 /// The number of bytes that are read at a time.
@@ -24,7 +24,7 @@ pub struct Raw {
 }
 
 /// Splits a record off the front of `bytes`. Returns `Ok(None)` if it is incomplete.
-pub fn record(bytes: &mut Bytes, at: u64) -> Result<Option<Raw>, Loss> {
+pub fn record(bytes: &mut Bytes, at: u64) -> Result<Option<Raw>, ReadLoss> {
     let mut header = bytes.as_ref();
     let (Ok(kind), Ok(misc), Ok(size)) =
         (header.try_get_u32_le(), header.try_get_u16_le(), header.try_get_u16_le())
@@ -33,7 +33,7 @@ pub fn record(bytes: &mut Bytes, at: u64) -> Result<Option<Raw>, Loss> {
     };
     let size = usize::from(size);
     if size < HEADER {
-        return Err(Loss::Size { at, left: 0 });
+        return Err(ReadLoss::Size { at, left: 0 });
     }
     let Ok(mut body) = split(bytes, size) else { return Ok(None) };
     body.advance(HEADER);
@@ -64,7 +64,7 @@ impl<R: Read> Stream<R> {
     }
 
     /// Returns the next record; `None` at the end.
-    pub fn next_record(&mut self) -> Result<Option<Raw>, Loss> {
+    pub fn next_record(&mut self) -> Result<Option<Raw>, ReadLoss> {
         loop {
             let before = self.bytes.len();
             match record(&mut self.bytes, self.at) {
@@ -73,9 +73,9 @@ impl<R: Read> Stream<R> {
                     return Ok(Some(raw));
                 }
                 Ok(None) => {}
-                Err(Loss::Size { at, .. }) => {
+                Err(ReadLoss::Size { at, .. }) => {
                     let left = self.left.map_or(0, |left| left.saturating_add(before as u64));
-                    return Err(Loss::Size { at, left });
+                    return Err(ReadLoss::Size { at, left });
                 }
                 Err(other) => return Err(other),
             }
@@ -87,7 +87,7 @@ impl<R: Read> Stream<R> {
     }
 
     /// Skips bytes that belong to the last record and are not included in its size.
-    pub fn skip(&mut self, mut size: u64) -> Result<(), Loss> {
+    pub fn skip(&mut self, mut size: u64) -> Result<(), ReadLoss> {
         while size > 0 {
             if self.bytes.is_empty() {
                 if self.ended {
@@ -104,15 +104,15 @@ impl<R: Read> Stream<R> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Option<Raw>, Loss> {
+    fn end(&mut self) -> Result<Option<Raw>, ReadLoss> {
         match (self.bytes.is_empty(), self.left.unwrap_or(0)) {
             (true, 0) => Ok(None),
-            (true, missing) => Err(Loss::Short { missing }),
-            (false, _) => Err(Loss::Truncated { at: self.at }),
+            (true, missing) => Err(ReadLoss::Short { missing }),
+            (false, _) => Err(ReadLoss::Truncated { at: self.at }),
         }
     }
 
-    fn fill(&mut self) -> Result<(), Loss> {
+    fn fill(&mut self) -> Result<(), ReadLoss> {
         let wanted = self.left.map_or(CHUNK, |left| usize::try_from(left).unwrap_or(CHUNK).min(CHUNK));
         let begin = self.bytes.len();
         let mut buffer = BytesMut::with_capacity(begin + wanted);
@@ -124,7 +124,7 @@ impl<R: Read> Stream<R> {
                 Ok(0) => break,
                 Ok(more) => got += more,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(Loss::Read { at: self.at, why: error.to_string() }),
+                Err(error) => return Err(ReadLoss::Read { at: self.at, why: error.to_string() }),
             }
         }
         buffer.truncate(begin + got);

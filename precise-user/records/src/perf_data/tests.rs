@@ -26,20 +26,20 @@ fn attr(sample_type: u64, id: u64) -> Vec<u8> {
     record(64, &body)
 }
 
-fn piped(records: &[Vec<u8>]) -> Reader {
+fn piped(records: &[Vec<u8>]) -> RecordingReader {
     let mut file = b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec();
     records.iter().for_each(|record| file.extend(record));
-    Reader::pipe(Cursor::new(file)).expect("a head")
+    RecordingReader::pipe(Cursor::new(file)).expect("a head")
 }
 
 /// Returns the bodies of all records, and how the recording ended.
-fn all(reader: &mut Reader) -> (Vec<(Option<usize>, Bytes)>, Option<Loss>) {
+fn all(reader: &mut RecordingReader) -> (Vec<(Option<usize>, Bytes)>, Option<ReadLoss>) {
     let mut records = Vec::new();
     loop {
         match reader.next_event() {
-            Event::Record { event, body, .. } => records.push((event, body)),
-            Event::Round => records.push((None, Bytes::from_static(b"round"))),
-            Event::End(loss) => return (records, loss),
+            RecordingItem::Record { event, body, .. } => records.push((event, body)),
+            RecordingItem::Round => records.push((None, Bytes::from_static(b"round"))),
+            RecordingItem::End(loss) => return (records, loss),
         }
     }
 }
@@ -103,10 +103,10 @@ fn what_expands_without_end_is_read_piece_by_piece() {
 #[test]
 fn damage_inside_of_compressed_records_is_said() {
     let mut reader = piped(&[attr(bit::IP, 1), record(81, b"this is no zstd at all")]);
-    assert!(matches!(all(&mut reader), (records, Some(Loss::Compressed { .. })) if records.is_empty()));
+    assert!(matches!(all(&mut reader), (records, Some(ReadLoss::Compressed { .. })) if records.is_empty()));
     let half = zstd::encode_all(&record(9, &[1; 8])[..12], 1).expect("compressed");
     let mut reader = piped(&[attr(bit::IP, 1), record(81, &half)]);
-    assert!(matches!(all(&mut reader), (records, Some(Loss::Truncated { .. })) if records.is_empty()));
+    assert!(matches!(all(&mut reader), (records, Some(ReadLoss::Truncated { .. })) if records.is_empty()));
 }
 
 #[test]
@@ -123,5 +123,5 @@ fn the_end_is_told_from_a_cut() {
     let mut cut = record(9, &[1; 8]);
     cut.truncate(12);
     let (records, loss) = all(&mut piped(&[attr(bit::IP, 1), record(9, &[1; 8]), cut]));
-    assert_eq!((records.len(), loss), (1, Some(Loss::Truncated { at: 16 + 80 + 16 })));
+    assert_eq!((records.len(), loss), (1, Some(ReadLoss::Truncated { at: 16 + 80 + 16 })));
 }

@@ -29,7 +29,7 @@ pub struct Sample {
     /// Number of events that the sample stands for.
     pub period: u64,
     /// Weights; zeros if the hardware gave none.
-    pub weight: Weight,
+    pub weight: WeightRecord,
     /// `perf_mem_data_src`; `None` if it was not requested.
     pub data_src: Option<u64>,
     /// Physical data address; 0 if there is none.
@@ -53,7 +53,7 @@ pub struct Sample {
 
 /// `PERF_SAMPLE_WEIGHT_STRUCT`, or `PERF_SAMPLE_WEIGHT` in its first member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Weight {
+pub struct WeightRecord {
     /// Access latency, in core cycles.
     pub latency: u64,
     /// Latency from dispatch to retirement of the instruction, in core cycles, if the CPU reports
@@ -203,7 +203,7 @@ pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleEr
     if has(bit::WEIGHT_STRUCT) {
         // One 64-bit word, with its parts from low to high.
         let word = body.try_get_u64_ne()?;
-        sample.weight = Weight {
+        sample.weight = WeightRecord {
             latency: word & 0xffff_ffff,
             instruction: (word >> 32) as u16,
             retire: (word >> 48) as u16,
@@ -353,7 +353,7 @@ mod tests {
             address: 0x7f00_0000_1000,
             cpu: 3,
             period: 1009,
-            weight: Weight { latency: 300, instruction: 17, retire: 5 },
+            weight: WeightRecord { latency: 300, instruction: 17, retire: 5 },
             data_src: Some(0x1234),
             phys_address: 0xabc000,
             cgroup: Some(77),

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: Layout = Layout {
+const ALL: RecordLayout = RecordLayout {
     sample_type: sample_bits::TID | sample_bits::TIME | sample_bits::ID | sample_bits::CPU,
     sample_id_all: true,
 };
@@ -69,7 +69,7 @@ fn mmap2_with_an_inode() {
     assert_eq!(mmap.path, "/bin/cat");
     assert_eq!((mmap.pid, mmap.tid, mmap.start, mmap.len, mmap.page_offset), (1, 2, 0x1000, 0x2000, 0x3000));
     assert!(mmap.executable && !mmap.writable);
-    assert_eq!(mmap.file, FileId::Inode { major: 8, minor: 1, inode: 42, generation: 3 });
+    assert_eq!(mmap.file, MappedFileId::Inode { major: 8, minor: 1, inode: 42, generation: 3 });
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn mmap2_with_a_build_id() {
     identity[4..8].fill(0xab);
     let entry = one(record(MMAP2, 2 | MISC_MMAP_BUILD_ID, &mmap2_body(&identity)));
     let Record::Mmap2(mmap) = entry.record else { panic!("{entry:?}") };
-    assert_eq!(mmap.file, FileId::BuildId(BuildId::new(&[0xab; 4]).expect("not zero")));
+    assert_eq!(mmap.file, MappedFileId::BuildId(BuildId::new(&[0xab; 4]).expect("not zero")));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn the_flag_of_another_event_makes_no_build_id_of_an_inode() {
     for major in [8, 254, 259] {
         let entry = one(record(MMAP2, 2 | MISC_MMAP_BUILD_ID, &mmap2_body(&inode_42(major))));
         let Record::Mmap2(mmap) = entry.record else { panic!("{entry:?}") };
-        assert_eq!(mmap.file, FileId::Inode { major, minor: 1, inode: 42, generation: 3 });
+        assert_eq!(mmap.file, MappedFileId::Inode { major, minor: 1, inode: 42, generation: 3 });
     }
 }
 
@@ -156,7 +156,8 @@ fn a_sample_keeps_its_body_whole() {
 
 #[test]
 fn the_identifier_comes_last() {
-    let layout = Layout { sample_type: sample_bits::IDENTIFIER | sample_bits::TIME, sample_id_all: true };
+    let layout =
+        RecordLayout { sample_type: sample_bits::IDENTIFIER | sample_bits::TIME, sample_id_all: true };
     let bytes = body(|b| {
         b.put_u32_ne(LOST_SAMPLES);
         b.put_u32_ne(32 << 16);
@@ -193,7 +194,7 @@ proptest! {
     #[test]
     fn any_bytes_end_without_panic(bytes: Vec<u8>, sample_type: u64, sample_id_all: bool) {
         let length = bytes.len();
-        let count = records(bytes.into(), Layout { sample_type, sample_id_all }).count();
+        let count = records(bytes.into(), RecordLayout { sample_type, sample_id_all }).count();
         prop_assert!(count <= length / HEADER + 1);
     }
 
@@ -202,7 +203,7 @@ proptest! {
         kind in 0u32..16, misc: u16, body: Vec<u8>, sample_id_all: bool
     ) {
         let bytes = record(kind, misc, &body);
-        let layout = Layout { sample_id_all, ..ALL };
+        let layout = RecordLayout { sample_id_all, ..ALL };
         prop_assert_eq!(records(bytes, layout).count(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use caps::Capability;
 
-use super::{Check, State, Status};
+use super::{Check, CheckStatus, MachineState};
 use precise_model::Vendor;
 
 /// The default of `kernel.perf_event_max_sample_rate` at boot, in samples per second per CPU
@@ -11,7 +11,7 @@ const BOOT_RATE: i64 = 100_000;
 
 /// Checks PEBS or IBS: compares what the CPU reports with what the kernel uses. If they differ, the
 /// firmware or the hypervisor has disabled it.
-pub(super) fn record_unit(state: &State) -> Check {
+pub(super) fn record_unit(state: &MachineState) -> Check {
     let around = &state.around;
     let cpu = &state.machine.cpu;
     let (flag, unit, has_pmu) = match cpu.vendor {
@@ -19,50 +19,60 @@ pub(super) fn record_unit(state: &State) -> Check {
             ("pebs", "PEBS", state.names.iter().any(|name| name == "cpu" || name.starts_with("cpu_")))
         }
         Vendor::Amd => ("ibs", "IBS", state.names.iter().any(|name| name == "ibs_op")),
-        Vendor::Other => return Check::new("PEBS or IBS", Status::NotOffered, "neither Intel nor AMD", ""),
+        Vendor::Other => {
+            return Check::new("PEBS or IBS", CheckStatus::NotOffered, "neither Intel nor AMD", "");
+        }
     };
     match (around.has_flag(flag), has_pmu) {
-        (true, true) => Check::new(unit, Status::Passed, format!("the CPU supports it (flag {flag})"), ""),
+        (true, true) => {
+            Check::new(unit, CheckStatus::Passed, format!("the CPU supports it (flag {flag})"), "")
+        }
         (true, false) => Check::new(
             unit,
-            Status::Failed,
+            CheckStatus::Failed,
             format!("the CPU supports it (flag {flag}), but the kernel does not use it"),
             "the firmware disables it or sets it up wrongly; the kernel log says why: dmesg | grep -i \
              -e ibs -e pebs",
         )
         .fix("dmesg | grep -i -e ibs -e pebs"),
-        (false, _) if cpu.hypervisor => {
-            Check::new(unit, Status::NotOffered, format!("no CPU flag {flag}"), "the hypervisor hides it")
-        }
+        (false, _) if cpu.hypervisor => Check::new(
+            unit,
+            CheckStatus::NotOffered,
+            format!("no CPU flag {flag}"),
+            "the hypervisor hides it",
+        ),
         (false, true) if cpu.vendor == Vendor::Intel => Check::new(
             unit,
-            Status::Failed,
+            CheckStatus::Failed,
             format!("there is a PMU, but no CPU flag {flag}"),
             "the firmware disables PEBS (IA32_MISC_ENABLE, bit 12)",
         ),
-        (false, _) => {
-            Check::new(unit, Status::NotOffered, format!("no CPU flag {flag}"), "the CPU does not report it")
-        }
+        (false, _) => Check::new(
+            unit,
+            CheckStatus::NotOffered,
+            format!("no CPU flag {flag}"),
+            "the CPU does not report it",
+        ),
     }
 }
 
 /// Checks the host: its product name, and whether it is a virtual machine.
-pub(super) fn host(state: &State) -> Check {
+pub(super) fn host(state: &MachineState) -> Check {
     let product = state.around.product.clone().unwrap_or_default();
     let reason = if state.machine.cpu.hypervisor {
         "virtual machine; what it has of the PMU depends on the hypervisor"
     } else {
         "no hypervisor"
     };
-    Check::new("virtualisation", Status::Passed, product, reason)
+    Check::new("virtualisation", CheckStatus::Passed, product, reason)
 }
 
 /// Checks BPF, and what prevents programs from reading kernel memory.
-pub(super) fn bpf(state: &State) -> Vec<Check> {
+pub(super) fn bpf(state: &MachineState) -> Vec<Check> {
     let call = match state.around.bpf {
         true => Check::new(
             "BPF",
-            Status::Passed,
+            CheckStatus::Passed,
             match state.around.unprivileged_bpf_disabled {
                 Some(0) => "unprivileged users may load programs",
                 _ => "loading programs takes CAP_BPF and CAP_PERFMON",
@@ -71,7 +81,7 @@ pub(super) fn bpf(state: &State) -> Vec<Check> {
         ),
         false => Check::new(
             "BPF",
-            Status::NotDecided,
+            CheckStatus::NotDecided,
             "",
             "the kernel does not seem to have the bpf system call (CONFIG_BPF_SYSCALL)",
         ),
@@ -79,24 +89,24 @@ pub(super) fn bpf(state: &State) -> Vec<Check> {
     let lockdown = match state.around.lockdown.as_deref() {
         None => Check::new(
             "lockdown",
-            Status::Passed,
+            CheckStatus::Passed,
             "none",
             "this kernel has no lockdown, or securityfs is not mounted",
         ),
         Some("confidentiality") => Check::new(
             "lockdown",
-            Status::Failed,
+            CheckStatus::Failed,
             "confidentiality",
             "nobody may sample the kernel or read it from a program, not even root, until the next boot \
              (kernel parameter lockdown=)",
         ),
-        Some(mode) => Check::new("lockdown", Status::Passed, mode, "does not restrict sampling"),
+        Some(mode) => Check::new("lockdown", CheckStatus::Passed, mode, "does not restrict sampling"),
     };
     vec![call, lockdown]
 }
 
 /// Checks the rights of this process beyond sampling, and the restrictions of its container.
-pub(super) fn process(state: &State) -> Vec<Check> {
+pub(super) fn process(state: &MachineState) -> Vec<Check> {
     let rights = &state.rights;
     let names = [
         (Capability::CAP_SYS_PTRACE, "names in other users' processes"),
@@ -107,29 +117,29 @@ pub(super) fn process(state: &State) -> Vec<Check> {
         .map(|(capability, what)| {
             let name = capability.to_string();
             match rights.has(capability) {
-                Some(true) => Check::new(&name, Status::Passed, "held", what),
-                Some(false) => Check::new(&name, Status::NotOffered, "not held", format!("no {what}")),
-                None => Check::new(&name, Status::NotDecided, "", "/proc/self/status does not tell"),
+                Some(true) => Check::new(&name, CheckStatus::Passed, "held", what),
+                Some(false) => Check::new(&name, CheckStatus::NotOffered, "not held", format!("no {what}")),
+                None => Check::new(&name, CheckStatus::NotDecided, "", "/proc/self/status does not tell"),
             }
         })
         .collect();
     checks.push(match (rights.seccomp, rights.user_namespace) {
         (_, Some(true)) => Check::new(
             "container",
-            Status::Failed,
+            CheckStatus::Failed,
             "a user namespace",
             "its capabilities do not count for perf events and eBPF programs",
         ),
         (Some(true), _) => Check::new(
             "container",
-            Status::Passed,
+            CheckStatus::Passed,
             "a seccomp filter",
             "it must allow perf_event_open and bpf; only a run shows whether it does",
         ),
         (Some(false), _) => {
-            Check::new("container", Status::Passed, "no seccomp filter, no user namespace", "")
+            Check::new("container", CheckStatus::Passed, "no seccomp filter, no user namespace", "")
         }
-        (None, _) => Check::new("container", Status::NotDecided, "", "/proc/self/status does not tell"),
+        (None, _) => Check::new("container", CheckStatus::NotDecided, "", "/proc/self/status does not tell"),
     });
     checks
 }
@@ -139,17 +149,17 @@ pub(super) fn rate(value: Option<i64>) -> Check {
     let name = "perf_event_max_sample_rate";
     let command = format!("sysctl kernel.perf_event_max_sample_rate={BOOT_RATE}");
     match value {
-        None => Check::new(name, Status::NotDecided, "", "cannot be read"),
+        None => Check::new(name, CheckStatus::NotDecided, "", "cannot be read"),
         Some(value @ ..=999) => Check::new(
             name,
-            Status::Failed,
+            CheckStatus::Failed,
             value.to_string(),
             "samples per second per CPU; the default periods give about 1,000 and would be throttled",
         )
         .fix(command),
         Some(value) if value < BOOT_RATE => Check::new(
             name,
-            Status::Passed,
+            CheckStatus::Passed,
             value.to_string(),
             format!(
                 "samples per second per CPU; {BOOT_RATE} at boot, lowered since: by the kernel because \
@@ -157,16 +167,16 @@ pub(super) fn rate(value: Option<i64>) -> Check {
             ),
         )
         .fix(command),
-        Some(value) => Check::new(name, Status::Passed, value.to_string(), "samples per second per CPU"),
+        Some(value) => Check::new(name, CheckStatus::Passed, value.to_string(), "samples per second per CPU"),
     }
 }
 
 /// Checks the cgroup hierarchies.
-pub(super) fn cgroups(state: &State) -> Check {
+pub(super) fn cgroups(state: &MachineState) -> Check {
     let around = &state.around;
     let on = around.perf_event_on;
     match (&around.cgroup_v2, around.cgroup_v1) {
-        (Some(point), false) => Check::new("cgroups", Status::Passed, format!("v2, at {point}"), ""),
+        (Some(point), false) => Check::new("cgroups", CheckStatus::Passed, format!("v2, at {point}"), ""),
         (Some(point), true) => {
             let controller = match on {
                 Some("v1") => {
@@ -176,7 +186,7 @@ pub(super) fn cgroups(state: &State) -> Check {
             };
             Check::new(
                 "cgroups",
-                Status::Passed,
+                CheckStatus::Passed,
                 format!("hybrid: v1, and v2 at {point}"),
                 format!(
                     "filters by cgroup and cgroup names see only the v2 tree, which holds only what was \
@@ -186,7 +196,7 @@ pub(super) fn cgroups(state: &State) -> Check {
         }
         (None, true) => Check::new(
             "cgroups",
-            Status::Failed,
+            CheckStatus::Failed,
             "v1 only",
             "eBPF programs see only the v2 hierarchy: filters by cgroup and container names are not \
              available",
@@ -194,7 +204,7 @@ pub(super) fn cgroups(state: &State) -> Check {
         .fix("mount -t cgroup2 none /sys/fs/cgroup/unified"),
         (None, false) => Check::new(
             "cgroups",
-            Status::NotDecided,
+            CheckStatus::NotDecided,
             "none mounted",
             "filters by cgroup and container names are not available",
         ),
@@ -203,35 +213,35 @@ pub(super) fn cgroups(state: &State) -> Check {
 
 /// Checks SMT and the frequency governor, which change latencies and rates during a measurement,
 /// and the kernel's line information.
-pub(super) fn quiet(state: &State) -> Vec<Check> {
+pub(super) fn quiet(state: &MachineState) -> Vec<Check> {
     let around = &state.around;
     let smt = match around.smt {
         Some(true) => Check::new(
             "SMT",
-            Status::Passed,
+            CheckStatus::Passed,
             "on",
             "hyper-threads share caches and counters, so latencies depend on what the sibling runs",
         ),
-        Some(false) => Check::new("SMT", Status::Passed, "off", ""),
-        None => Check::new("SMT", Status::NotDecided, "", "the kernel does not tell"),
+        Some(false) => Check::new("SMT", CheckStatus::Passed, "off", ""),
+        None => Check::new("SMT", CheckStatus::NotDecided, "", "the kernel does not tell"),
     };
     let governor = match &around.governors[..] {
-        [] => Check::new("governor", Status::NotDecided, "", "no CPU frequency governor"),
-        [one] if one == "performance" => Check::new("governor", Status::Passed, one.as_str(), ""),
+        [] => Check::new("governor", CheckStatus::NotDecided, "", "no CPU frequency governor"),
+        [one] if one == "performance" => Check::new("governor", CheckStatus::Passed, one.as_str(), ""),
         several => Check::new(
             "governor",
-            Status::Passed,
+            CheckStatus::Passed,
             several.join(", "),
             "the clock changes with the load: latencies in cycles stay comparable, rates do not",
         )
         .fix("cpupower frequency-set --governor performance"),
     };
     let lines = if around.kernel_lines {
-        Check::new("debug info", Status::Passed, "of the running kernel", "")
+        Check::new("debug info", CheckStatus::Passed, "of the running kernel", "")
     } else {
         let check = Check::new(
             "debug info",
-            Status::NotOffered,
+            CheckStatus::NotOffered,
             "none for the running kernel",
             "kernel functions have names, but no source lines",
         );

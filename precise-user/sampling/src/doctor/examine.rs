@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Check, Naming, State, Status, around};
+use super::{Check, CheckStatus, MachineState, ReaderConfinement, around};
 use crate::error::ErrorClass;
 use crate::machine::Sysctls;
 use crate::pmu;
-use crate::pmu::{EventRequest, Exactness, Options};
+use crate::pmu::{EventRequest, Exactness, PresetOptions};
 use precise_model::digits::counted;
 use precise_model::{Precision, Preset};
 
@@ -24,30 +24,32 @@ pub struct Diagnosis {
 }
 
 /// Runs every check that decides whether precise sampling can be expected.
-pub fn examine(state: &State) -> Diagnosis {
+pub fn examine(state: &MachineState) -> Diagnosis {
     let mut checks = vec![cpu(state), around::host(state), kernel(state), btf(state)];
     checks.extend(around::bpf(state));
     checks.extend([pmu(state), around::record_unit(state), level(state), rights(state)]);
     checks.extend(around::process(state));
-    checks.extend(state.naming.as_ref().map(Naming::check));
+    checks.extend(state.naming.as_ref().map(ReaderConfinement::check));
     checks.extend(limits(state));
     checks.push(around::cgroups(state));
     checks.extend(around::quiet(state));
-    let bad = |name: &str| checks.iter().find(|check| check.name == name && check.status != Status::Passed);
+    let bad =
+        |name: &str| checks.iter().find(|check| check.name == name && check.status != CheckStatus::Passed);
     let hopeless = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown"));
     let (class, verdict) = if let Some(check) = hopeless {
         (Some(ErrorClass::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
     } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
         // If the firmware disabled the unit, this explains what the kernel lacks.
-        let cause =
-            ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
+        let cause = ["PEBS", "IBS"]
+            .into_iter()
+            .find_map(|unit| bad(unit).filter(|c| c.status == CheckStatus::Failed));
         let verdict = format!(
             "No precise hardware samples on this machine: {}. Page faults and a timer (cpu-clock) \
              can be sampled.",
             cause.unwrap_or(check).reason
         );
         (Some(ErrorClass::Unsupported), verdict)
-    } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
+    } else if let Some(check) = bad("rights").filter(|check| check.status == CheckStatus::Failed) {
         (
             Some(ErrorClass::Permission),
             format!("This machine supports precise sampling, but {}.", check.reason),
@@ -59,7 +61,7 @@ pub fn examine(state: &State) -> Diagnosis {
     Diagnosis { verdict, checks, class }
 }
 
-fn cpu(state: &State) -> Check {
+fn cpu(state: &MachineState) -> Check {
     let cpu = &state.machine.cpu;
     let found = format!(
         "{}, family {}, model {}, stepping {}; {} online",
@@ -69,10 +71,10 @@ fn cpu(state: &State) -> Check {
         cpu.stepping,
         counted(state.machine.online.len() as u64, "CPU"),
     );
-    Check::new("CPU", Status::Passed, found, "")
+    Check::new("CPU", CheckStatus::Passed, found, "")
 }
 
-fn kernel(state: &State) -> Check {
+fn kernel(state: &MachineState) -> Check {
     let found = state.machine.machine.kernel.clone();
     match state.machine.kernel {
         Some(version) if version.at_least(6, 1) => {
@@ -81,51 +83,51 @@ fn kernel(state: &State) -> Check {
             } else {
                 "samples are read more slowly and have fewer fields than on Linux 6.3 and later"
             };
-            Check::new("kernel", Status::Passed, found, reason)
+            Check::new("kernel", CheckStatus::Passed, found, reason)
         }
         // Older kernels work too, but some fields cannot be trusted: docs/hardware.md.
         Some(_) => {
-            Check::new("kernel", Status::Passed, found, "Linux before 6.1 is not officially supported")
+            Check::new("kernel", CheckStatus::Passed, found, "Linux before 6.1 is not officially supported")
         }
-        None => Check::new("kernel", Status::NotDecided, found, "the kernel release cannot be parsed"),
+        None => Check::new("kernel", CheckStatus::NotDecided, found, "the kernel release cannot be parsed"),
     }
 }
 
-fn btf(state: &State) -> Check {
+fn btf(state: &MachineState) -> Check {
     if state.btf {
-        Check::new("BTF", Status::Passed, "/sys/kernel/btf/vmlinux", "")
+        Check::new("BTF", CheckStatus::Passed, "/sys/kernel/btf/vmlinux", "")
     } else {
         let why = "the kernel has no BTF type information, which the program needs \
             (/sys/kernel/btf/vmlinux; build it with CONFIG_DEBUG_INFO_BTF)";
-        Check::new("BTF", Status::Failed, "none", why)
+        Check::new("BTF", CheckStatus::Failed, "none", why)
     }
 }
 
 /// Returns the names of the PMUs that can take precise samples.
-fn hardware(state: &State) -> Vec<&str> {
+fn hardware(state: &MachineState) -> Vec<&str> {
     let samples = |name: &&str| matches!(*name, "cpu" | "ibs_op" | "ibs_fetch") || name.starts_with("cpu_");
     state.names.iter().map(String::as_str).filter(samples).collect()
 }
 
-fn pmu(state: &State) -> Check {
+fn pmu(state: &MachineState) -> Check {
     let hardware = hardware(state);
     if hardware.is_empty() {
-        let why = pmu::preset::events_for(Preset::Cycles, &state.pmus, &Options::default())
+        let why = pmu::preset::events_for(Preset::Cycles, &state.pmus, &PresetOptions::default())
             .err()
             .map_or("the kernel has no PMU driver for this CPU".to_owned(), |unsupported| unsupported.reason);
-        return Check::new("PMU", Status::NotOffered, "none", why);
+        return Check::new("PMU", CheckStatus::NotOffered, "none", why);
     }
-    Check::new("PMU", Status::Passed, hardware.join(", "), "")
+    Check::new("PMU", CheckStatus::Passed, hardware.join(", "), "")
 }
 
 /// Checks what makes samples precise on this machine. It opens no event, so only a run can show
 /// what the kernel grants.
-fn level(state: &State) -> Check {
+fn level(state: &MachineState) -> Check {
     let name = "precise level";
     let presets = [Preset::Cycles, Preset::Ops, Preset::Loads];
     let mut refused = "this machine has no precise event".to_owned();
     for preset in presets {
-        match pmu::preset::events_for(preset, &state.pmus, &Options::default()) {
+        match pmu::preset::events_for(preset, &state.pmus, &PresetOptions::default()) {
             Ok(events) => match events.iter().find(|event| is_precise(event)) {
                 Some(event) => {
                     let found = match event.exactness {
@@ -134,7 +136,7 @@ fn level(state: &State) -> Check {
                     };
                     return Check::new(
                         name,
-                        Status::Passed,
+                        CheckStatus::Passed,
                         found,
                         "the kernel decides when an event is opened",
                     );
@@ -150,7 +152,7 @@ fn level(state: &State) -> Check {
     }
     // If there is no PMU, the check of the PMU already gives the reason.
     let reason = if hardware(state).is_empty() { "there is no PMU".to_owned() } else { refused };
-    Check::new(name, Status::NotOffered, "none", reason)
+    Check::new(name, CheckStatus::NotOffered, "none", reason)
 }
 
 fn is_precise(event: &EventRequest) -> bool {
@@ -158,16 +160,16 @@ fn is_precise(event: &EventRequest) -> bool {
     ladder.levels.iter().any(|level| event.exact_at(*level))
 }
 
-fn rights(state: &State) -> Check {
+fn rights(state: &MachineState) -> Check {
     match state.rights.capabilities.map(|_| state.rights.refusal()) {
-        Some(None) => Check::new("rights", Status::Passed, "may sample and load programs", ""),
+        Some(None) => Check::new("rights", CheckStatus::Passed, "may sample and load programs", ""),
         Some(Some((why, _))) => {
-            Check::new("rights", Status::Failed, "may not sample all processes and load programs", why)
+            Check::new("rights", CheckStatus::Failed, "may not sample all processes and load programs", why)
                 .fix("setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog=ep \"$(command -v precise)\"")
         }
         None => Check::new(
             "rights",
-            Status::NotDecided,
+            CheckStatus::NotDecided,
             "",
             "/proc/self/status does not tell the rights of this process",
         ),
@@ -175,7 +177,7 @@ fn rights(state: &State) -> Check {
 }
 
 /// Checks the kernel's limits, with their effect on a run by a user who has the rights.
-fn limits(state: &State) -> Vec<Check> {
+fn limits(state: &MachineState) -> Vec<Check> {
     let Sysctls {
         perf_event_paranoid,
         perf_event_max_sample_rate,
@@ -188,10 +190,10 @@ fn limits(state: &State) -> Vec<Check> {
     let limit = |name: &str, value: Option<i64>, meaning: &dyn Fn(i64) -> (bool, &'static str)| match value {
         Some(value) => {
             let (fine, meaning) = meaning(value);
-            let status = if fine { Status::Passed } else { Status::Failed };
+            let status = if fine { CheckStatus::Passed } else { CheckStatus::Failed };
             Check::new(name, status, value.to_string(), meaning)
         }
-        None => Check::new(name, Status::NotDecided, "", "cannot be read"),
+        None => Check::new(name, CheckStatus::NotDecided, "", "cannot be read"),
     };
     let paranoid = limit("perf_event_paranoid", perf_event_paranoid, &|value| match value {
         ..=-1 => (true, "all users may sample"),

@@ -14,14 +14,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use examine::{Diagnosis, examine};
-pub use naming::Naming;
-pub use state::State;
+pub use naming::ReaderConfinement;
+pub use state::MachineState;
 pub use surroundings::Surroundings;
 
 /// The result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum CheckStatus {
     /// The check found no problem.
     Passed,
     /// The check found a problem.
@@ -32,7 +32,7 @@ pub enum Status {
     NotDecided,
 }
 
-impl Status {
+impl CheckStatus {
     /// Returns the status as reports print it.
     pub const fn words(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ pub struct Check {
     /// The name of the check, in a few words: "IP on the load".
     pub name: String,
     /// The result.
-    pub status: Status,
+    pub status: CheckStatus,
     /// The value found, with its unit: "99.8% of 1,213". Empty if there is none.
     pub found: String,
     /// Why the value is what it is, or what was expected, as a sentence. May be empty if the check
@@ -63,7 +63,7 @@ pub struct Check {
 
 impl Check {
     /// Creates a check with this result and no fix.
-    pub fn new(name: &str, status: Status, found: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub fn new(name: &str, status: CheckStatus, found: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { name: name.to_owned(), status, found: found.into(), reason: reason.into(), fix: None }
     }
 

@@ -4,12 +4,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Check, Status};
+use super::{Check, CheckStatus};
 use crate::reader::{Confinement, Reader};
 
 /// The process that reads the files of others, as this machine confines it.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct Naming {
+pub struct ReaderConfinement {
     /// How it is confined, beyond what is required: no capability, seccomp, limits. `None` if it
     /// does not start.
     pub confinement: Option<Confinement>,
@@ -21,7 +21,7 @@ pub struct Naming {
     pub landlock_abi: Option<u32>,
 }
 
-impl Naming {
+impl ReaderConfinement {
     /// Starts the process and ends it again.
     pub fn try_here() -> Self {
         let confined = Reader::start()
@@ -41,7 +41,7 @@ impl Naming {
             let why = self.refusal.as_deref().unwrap_or("the reason is unknown");
             let why =
                 format!("addresses get no names, because the process that reads files does not start: {why}");
-            return Check::new(NAME, Status::Failed, "none", why);
+            return Check::new(NAME, CheckStatus::Failed, "none", why);
         };
         let Confinement { own_user, empty_root, own_network, landlock } = confinement;
         let landlock_words =
@@ -63,7 +63,7 @@ impl Naming {
             ),
         };
         let found = format!("read in a process without rights, with {}", has.join(", "));
-        Check::new(NAME, Status::Passed, found, reason)
+        Check::new(NAME, CheckStatus::Passed, found, reason)
     }
 }
 
@@ -85,10 +85,10 @@ mod tests {
     fn what_the_machine_does_not_allow_is_named() {
         let all = Confinement { own_user: true, empty_root: true, own_network: true, landlock: true };
         let of = |confinement, landlock_abi| {
-            Naming { confinement: Some(confinement), refusal: None, landlock_abi }.check()
+            ReaderConfinement { confinement: Some(confinement), refusal: None, landlock_abi }.check()
         };
         let check = of(all, Some(6));
-        assert_eq!((check.status, check.reason.as_str()), (Status::Passed, ""));
+        assert_eq!((check.status, check.reason.as_str()), (CheckStatus::Passed, ""));
         assert!(
             check.found.ends_with(
                 "seccomp, a user of its own, an empty root folder, a network of its own, Landlock 6"
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn without_the_process_there_are_no_names() {
         let refusal = Some("cannot execute /proc/self/exe".to_owned());
-        let check = Naming { refusal, ..Naming::default() }.check();
-        assert_eq!(check.status, Status::Failed);
+        let check = ReaderConfinement { refusal, ..ReaderConfinement::default() }.check();
+        assert_eq!(check.status, CheckStatus::Failed);
         assert!(check.reason.ends_with("does not start: cannot execute /proc/self/exe"), "{}", check.reason);
     }
 }

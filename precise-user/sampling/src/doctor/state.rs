@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Naming, Surroundings};
+use super::{ReaderConfinement, Surroundings};
 use crate::{
     machine::{MachineInfo, Root},
     pmu::Pmus,
@@ -12,7 +12,7 @@ use crate::{
 
 /// The state of a machine, read from its files.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
-pub struct State {
+pub struct MachineState {
     /// CPU, kernel and limits.
     #[serde(flatten)]
     pub machine: MachineInfo,
@@ -23,7 +23,7 @@ pub struct State {
     pub rights: Rights,
     /// The process that reads files for names; `None` if it was not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub naming: Option<Naming>,
+    pub naming: Option<ReaderConfinement>,
     /// The surroundings of the PMU.
     pub around: Surroundings,
     /// The names of the PMUs.
@@ -34,7 +34,7 @@ pub struct State {
     pub pmus: Pmus,
 }
 
-impl State {
+impl MachineState {
     /// Reads the state. Never fails: the machine and the PMUs list what could not be read.
     pub fn read(root: &Root) -> Self {
         let pmus = Pmus::read(root);

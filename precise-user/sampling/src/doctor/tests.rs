@@ -14,7 +14,7 @@ fn ready(tree: Tree) -> Tree {
 }
 
 fn diagnosis(tree: &Tree) -> Diagnosis {
-    examine(&State::read(&tree.root()))
+    examine(&MachineState::read(&tree.root()))
 }
 
 fn check<'a>(diagnosis: &'a Diagnosis, name: &str) -> &'a Check {
@@ -31,7 +31,7 @@ fn machines_that_can_are_told_so() {
         assert_eq!(diagnosis.class, None, "{diagnosis:?}");
         assert_eq!(check(&diagnosis, "PMU").found, pmus);
         assert_eq!(check(&diagnosis, "precise level").found, level);
-        assert_eq!(check(&diagnosis, "perf_event_paranoid").status, Status::Passed);
+        assert_eq!(check(&diagnosis, "perf_event_paranoid").status, CheckStatus::Passed);
     }
 }
 
@@ -39,7 +39,7 @@ fn machines_that_can_are_told_so() {
 fn a_virtual_machine_without_a_pmu_has_software_events() {
     let diagnosis = diagnosis(&ready(fixture::vm()));
     assert_eq!(diagnosis.class, Some(ErrorClass::Unsupported));
-    assert_eq!(check(&diagnosis, "PMU").status, Status::NotOffered);
+    assert_eq!(check(&diagnosis, "PMU").status, CheckStatus::NotOffered);
     assert!(
         diagnosis.verdict.starts_with("No precise hardware samples on this machine: "),
         "{}",
@@ -57,17 +57,17 @@ fn what_is_missing_is_said_before_what_follows_from_it() {
     let user = ready(fixture::skl()).file("/proc/self/status", "CapEff:\t0000000000000000");
     let user = diagnosis(&user);
     assert_eq!(user.class, Some(ErrorClass::Permission));
-    assert_eq!(check(&user, "perf_event_paranoid").status, Status::Failed);
+    assert_eq!(check(&user, "perf_event_paranoid").status, CheckStatus::Failed);
     assert!(user.verdict.contains("CAP_PERFMON"), "{}", user.verdict);
 }
 
 #[test]
 fn nothing_readable_is_not_decided() {
     let folder = tempfile::tempdir().unwrap();
-    let state = State::read(&crate::machine::Root(folder.path().to_owned()));
+    let state = MachineState::read(&crate::machine::Root(folder.path().to_owned()));
     let diagnosis = examine(&state);
-    assert_eq!(check(&diagnosis, "rights").status, Status::NotDecided);
-    assert_eq!(check(&diagnosis, "kernel").status, Status::NotDecided);
+    assert_eq!(check(&diagnosis, "rights").status, CheckStatus::NotDecided);
+    assert_eq!(check(&diagnosis, "kernel").status, CheckStatus::NotDecided);
     assert_eq!(diagnosis.class, Some(ErrorClass::Unsupported));
 }
 
@@ -79,9 +79,9 @@ fn a_switch_of_the_firmware_is_told_from_a_cpu_without_it() {
     let tree =
         |words: &str| ready(Tree::new(&flags(words), "6.12.0").pmu("cpu", 4, &["format/event=config:0-7"]));
     let off = diagnosis(&tree("ibs"));
-    assert_eq!(check(&off, "IBS").status, Status::Failed);
+    assert_eq!(check(&off, "IBS").status, CheckStatus::Failed);
     assert!(off.verdict.contains("firmware"), "{}", off.verdict);
-    assert_eq!(check(&diagnosis(&tree("")), "IBS").status, Status::NotOffered);
+    assert_eq!(check(&diagnosis(&tree("")), "IBS").status, CheckStatus::NotOffered);
     let hidden = diagnosis(&tree("hypervisor"));
     assert!(check(&hidden, "IBS").reason.contains("hypervisor"));
     assert!(check(&hidden, "virtualisation").reason.contains("virtual machine"));
@@ -106,12 +106,12 @@ fn what_restricts_samples_is_found() {
     assert_eq!(found.class, Some(ErrorClass::Unsupported));
     assert!(found.verdict.contains("nobody may sample the kernel"), "{}", found.verdict);
     assert_eq!(check(&found, "container").found, "a seccomp filter");
-    assert_eq!(check(&found, "CAP_SYS_PTRACE").status, Status::NotOffered);
+    assert_eq!(check(&found, "CAP_SYS_PTRACE").status, CheckStatus::NotOffered);
     assert_eq!(check(&found, "kptr_restrict").fix.as_deref(), Some("sysctl kernel.kptr_restrict=1"));
     assert!(check(&found, "perf_event_max_sample_rate").reason.contains("100000 at boot"));
     assert_eq!(check(&found, "SMT").found, "on");
     assert_eq!(check(&found, "governor").found, "powersave");
-    assert_eq!(check(&found, "BPF").status, Status::Passed);
+    assert_eq!(check(&found, "BPF").status, CheckStatus::Passed);
 
     // The levels of Debian and Ubuntu restrict users without CAP_PERFMON.
     let user = diagnosis(&tree.file("/proc/self/status", "CapEff:\t0"));
@@ -131,6 +131,6 @@ fn hierarchies_of_cgroups_are_told_apart() {
     assert!(hybrid.found.starts_with("hybrid"), "{hybrid:?}");
     assert!(hybrid.reason.contains("perf_event is on v1"), "{hybrid:?}");
     let only = at(v1);
-    assert_eq!((only.status, only.found.as_str()), (Status::Failed, "v1 only"));
+    assert_eq!((only.status, only.found.as_str()), (CheckStatus::Failed, "v1 only"));
     assert!(only.fix.is_some());
 }

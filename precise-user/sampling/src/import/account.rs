@@ -2,7 +2,7 @@
 
 use precise_common::{cell::Class, ledger::Counter};
 
-use super::sample::Facts;
+use super::sample::KeptFacts;
 use precise_model::Ledger;
 
 /// `PERF_FORMAT_LOST`: at the end, perf records how many of the event's records were lost.
@@ -10,7 +10,7 @@ const FORMAT_LOST: u64 = 16;
 
 /// The sample counts of one event.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Account {
+pub(super) struct ImportAccount {
     /// The number of samples in the file.
     pub samples: u64,
     /// The number of these samples that could not be decoded as their event describes them.
@@ -37,9 +37,9 @@ pub(super) struct Account {
     no_raw: u64,
 }
 
-impl Account {
+impl ImportAccount {
     /// Counts a sample that goes into the capture.
-    pub fn keep(&mut self, facts: &Facts) {
+    pub fn keep(&mut self, facts: &KeptFacts) {
         self.period = self.period.saturating_add(facts.period);
         self.exact += u64::from(facts.key.class & Class::EXACT != 0);
         self.no_address += u64::from(facts.lacks.address);

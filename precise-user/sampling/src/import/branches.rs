@@ -2,14 +2,14 @@
 //! become samples of an event of their own, beside the event that was sampled.
 
 use bytes::Bytes;
-use precise_common::{cell::Class, cell::Key, ibs::Outcome, latency};
+use precise_common::{cell::CellKey, cell::Class, ibs::OutcomeBits, latency};
 use precise_model::{Dimension, EventInfo, Fields, TaggedOf, Verdict};
 use precise_records::perf_data::Attr;
 use precise_records::record::sample::Sample;
 use precise_records::record::sample_bits as bit;
 
-use super::events::Known;
-use super::sample::{Facts, Grouping, Lacks};
+use super::events::ImportedEvent;
+use super::sample::{ImportGrouping, KeptFacts, Lacks};
 
 /// The size of `struct perf_branch_entry` in bytes: where from, where to, flags.
 const ENTRY: usize = 24;
@@ -23,7 +23,7 @@ pub(super) fn has_branches(attr: &Attr) -> bool {
 }
 
 /// Returns the event of an event's branch records.
-pub(super) fn event(known: &Known) -> Known {
+pub(super) fn event(known: &ImportedEvent) -> ImportedEvent {
     let kinds = known.attr.sample.branch_sample_type;
     let mut findings = vec![format!(
         "each sample of {} carries the last taken branches before it; branches that were not taken are \
@@ -44,21 +44,21 @@ pub(super) fn event(known: &Known) -> Known {
         verdict: Verdict { precise: true, findings, ..Verdict::default() },
         ..EventInfo::default()
     };
-    Known { info, registers: None, ..known.clone() }
+    ImportedEvent { info, registers: None, ..known.clone() }
 }
 
 /// Returns the facts of each branch record of a sample; `like` are the facts of the sample.
 pub(super) fn facts<'a>(
     index: u16,
     sample: &'a Sample,
-    like: &'a Facts,
-    by: &'a Grouping,
-) -> impl Iterator<Item = Facts> + use<'a> {
+    like: &'a KeptFacts,
+    by: &'a ImportGrouping,
+) -> impl Iterator<Item = KeptFacts> + use<'a> {
     entries(&sample.branches).filter(|[from, ..]| *from != 0).map(move |[from, to, flags]| {
         const MISPREDICTED: u64 = 1;
-        let mut outcome = Outcome::BRANCH | Outcome::TAKEN;
+        let mut outcome = OutcomeBits::BRANCH | OutcomeBits::TAKEN;
         if flags & MISPREDICTED != 0 {
-            outcome |= Outcome::MISPREDICTED;
+            outcome |= OutcomeBits::MISPREDICTED;
         }
         // Cycles since the branch before it, on CPUs that count them.
         let cycles = (flags >> 4 & 0xffff) as u32;
@@ -69,9 +69,9 @@ pub(super) fn facts<'a>(
         if from >> 63 != 0 {
             class |= Class::KERNEL;
         }
-        Facts {
+        KeptFacts {
             event: index,
-            key: Key { ip: from, address: by.address(to), class, ..like.key },
+            key: CellKey { ip: from, address: by.address(to), class, ..like.key },
             period: 1,
             latency: cycles,
             lacks: Lacks { latency: cycles == 0, ..Lacks::default() },

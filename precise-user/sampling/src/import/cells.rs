@@ -5,12 +5,12 @@
 use std::ops::Range;
 
 use precise_common::{
-    cell::{Cell, Key},
+    cell::{Cell, CellKey},
     stack::none,
 };
 use rustc_hash::FxHashMap;
 
-use super::{chains::bytes_of, sample::Facts};
+use super::{chains::bytes_of, sample::KeptFacts};
 use precise_records::Chains;
 
 /// The maximum number of cells in an epoch: about 64 MiB with their names. An epoch with more cells
@@ -35,7 +35,7 @@ pub(super) struct OfEvent {
 #[derive(Debug, Default)]
 pub(super) struct OfProcess {
     /// The cells by event, CPU, key and id of the call chain.
-    cells: FxHashMap<(u16, u32, Key, u64), Cell>,
+    cells: FxHashMap<(u16, u32, CellKey, u64), Cell>,
     /// The call chains to which the cells refer.
     chains: Chains,
     /// The times of the first and the last sample.
@@ -73,7 +73,7 @@ pub(super) struct Cells {
 
 impl Cells {
     /// Adds a sample. Returns whether the epoch must end.
-    pub fn add(&mut self, time: u64, facts: &Facts) -> bool {
+    pub fn add(&mut self, time: u64, facts: &KeptFacts) -> bool {
         let process = self.processes.entry(facts.pid).or_insert_with(|| OfProcess {
             first: time,
             last: time,

@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 32 << 20;
 
 /// The call chain of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Chain {
+pub(super) struct ImportedChain {
     /// The id from [`id_of`], or the code of the reason why there is no chain.
     pub id: u64,
     /// The entries as the kernel recorded them; `None` if it recorded none.
@@ -30,14 +30,14 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Returns the chain whose entries are these bytes.
-    pub fn chain(&mut self, entries: &[u8]) -> Chain {
+    pub fn chain(&mut self, entries: &[u8]) -> ImportedChain {
         let (entries, _) = entries.as_chunks();
         self.remember(entries.iter().map(|entry| u64::from_ne_bytes(*entry)))
     }
 
     /// Returns the chain of the kernel's entries up to the interrupted instruction in user space,
     /// and of the calls in the branch records from there on, innermost first.
-    pub fn lbr_chain(&mut self, entries: &[u8], branches: &[u8]) -> Chain {
+    pub fn lbr_chain(&mut self, entries: &[u8], branches: &[u8]) -> ImportedChain {
         /// `struct perf_branch_entry`: where from, where to, flags.
         const BRANCH: usize = 24;
         let (entries, _) = entries.as_chunks();
@@ -56,14 +56,14 @@ impl Seen {
         self.remember(before.chain(interrupted).chain(callers))
     }
 
-    fn remember(&mut self, entries: impl Iterator<Item = u64>) -> Chain {
+    fn remember(&mut self, entries: impl Iterator<Item = u64>) -> ImportedChain {
         let entries: Vec<u64> = entries.take(ENTRIES).collect();
         if entries.is_empty() {
-            return Chain { id: none::NOT_GIVEN, entries: None, bytes: 0 };
+            return ImportedChain { id: none::NOT_GIVEN, entries: None, bytes: 0 };
         }
         let id = id_of(&entries);
         if let Some(known) = self.chains.get(&id) {
-            return Chain { id, entries: Some(known.clone()), bytes: 0 };
+            return ImportedChain { id, entries: Some(known.clone()), bytes: 0 };
         }
         let bytes = bytes_of(&entries);
         if self.bytes.saturating_add(bytes) > MAX_BYTES {
@@ -73,7 +73,7 @@ impl Seen {
         self.bytes += bytes;
         let entries: Arc<[u64]> = entries.into();
         self.chains.insert(id, entries.clone());
-        Chain { id, entries: Some(entries), bytes }
+        ImportedChain { id, entries: Some(entries), bytes }
     }
 }
 
@@ -100,8 +100,8 @@ mod tests {
         assert_eq!(first.entries.as_deref(), Some(&long[..ENTRIES]));
         assert_eq!(first.id, id_of(&long[..ENTRIES]));
         assert!(first.bytes > ENTRIES * 8);
-        assert_eq!(seen.chain(&bytes(&long)), Chain { bytes: 0, ..first });
-        assert_eq!(seen.chain(&[]), Chain { id: none::NOT_GIVEN, entries: None, bytes: 0 });
+        assert_eq!(seen.chain(&bytes(&long)), ImportedChain { bytes: 0, ..first });
+        assert_eq!(seen.chain(&[]), ImportedChain { id: none::NOT_GIVEN, entries: None, bytes: 0 });
     }
 
     #[test]

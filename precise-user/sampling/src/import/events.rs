@@ -16,7 +16,7 @@ const COUNTS_OPS: u64 = 1 << 19;
 
 /// An event of the imported file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Known {
+pub(super) struct ImportedEvent {
     /// The attributes with which its samples are decoded.
     pub attr: Attr,
     /// The registers in its raw data; `None` if they are not known.
@@ -45,7 +45,7 @@ pub(super) fn cpu(cpuid: &str) -> CpuId {
 }
 
 /// Returns everything that is known of an event.
-pub(super) fn known(described: &Described, features: &Features) -> Known {
+pub(super) fn known(described: &Described, features: &Features) -> ImportedEvent {
     let attr = described.attr;
     let software = software(&attr);
     let pmu = features.pmu(attr.type_).unwrap_or_default();
@@ -121,7 +121,7 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
         verdict: Verdict { granted: level, precise, findings, ..Verdict::default() },
         ..EventInfo::default()
     };
-    Known { attr, registers, no_hitm: cpu.ibs_without_hitm(), info }
+    ImportedEvent { attr, registers, no_hitm: cpu.ibs_without_hitm(), info }
 }
 
 /// Returns the kind of PMU that recorded an event. On a hybrid CPU, `config` of a generic event

@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 
-use precise_records::perf_data::{Attr, Reader};
+use precise_records::perf_data::{Attr, RecordingReader};
 use precise_records::record::sample::{Sample, group_values};
 
 /// The maximum number of counters that are remembered: with `--inherit`, one per member and thread.
@@ -12,19 +12,19 @@ const MAX_COUNTERS: usize = 1 << 20;
 
 /// The last known count of each member.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
+pub(super) struct MemberCounts {
     /// By the id of the counter, and by thread if the counter is inherited.
     counts: FxHashMap<(u64, u32), u64>,
     /// The number of samples of members that were left out to limit memory.
     pub left_out: u64,
 }
 
-impl Groups {
+impl MemberCounts {
     /// Returns the members that counted since the last sample of their group: the index of the
     /// event, and how much it counted.
     pub fn members(
         &mut self,
-        reader: &Reader,
+        reader: &RecordingReader,
         leader: usize,
         attr: &Attr,
         sample: &Sample,

@@ -4,10 +4,10 @@
 use std::{io::Cursor, path::Path};
 
 use precise_capture::CaptureFile as _;
-use precise_common::ibs::Outcome as Bits;
+use precise_common::ibs::OutcomeBits as Bits;
 use precise_common::ledger::Counter;
 use precise_model::{Capture, Chain, Dimension, Node, Outcome};
-use precise_records::perf_data::Reader;
+use precise_records::perf_data::RecordingReader;
 use precise_records::record::sample_bits as bit;
 
 use super::{ImportOptions, import, run::import_from};
@@ -119,7 +119,7 @@ impl Made {
             dimensions,
             ..ImportOptions::default()
         };
-        let reader = Reader::file(Cursor::new(self.bytes())).expect("a recording");
+        let reader = RecordingReader::file(Cursor::new(self.bytes())).expect("a recording");
         import_from(reader, &options).expect("a capture");
         Capture::read(&output).expect("a capture")
     }
@@ -356,7 +356,7 @@ fn a_recording_is_not_replaced_by_its_capture() {
 #[test]
 fn code_without_a_symbol_keeps_its_module_and_offset() {
     use precise_model::keys::Key;
-    use precise_model::values::Atom;
+    use precise_model::values::RawValue;
     let mut made = Made::new(&[PLAIN]);
     made.mmap(7, 0x40_0000, "/no/such/bench");
     made.sample(USER, &[0x42_d88a, task(7, 7), 10]);
@@ -365,7 +365,7 @@ fn code_without_a_symbol_keeps_its_module_and_offset() {
     let mut functions: Vec<_> = capture
         .rows
         .iter()
-        .map(|row| Atom::of(&capture, row, Key::Function).value(&capture, Key::Function).text())
+        .map(|row| RawValue::of(&capture, row, Key::Function).value(&capture, Key::Function).text())
         .collect();
     functions.sort();
     assert_eq!(functions, ["bench+0x2d88a", "bench+0x2d88e"]);

@@ -30,7 +30,7 @@ use std::{path::PathBuf, time::Duration};
 use crate::error::{ErrorClass, SamplingError};
 use precise_model::{Dimension, Imported};
 
-pub use run::{Progress, import, import_from, import_watched};
+pub use run::{ImportProgress, import, import_from, import_watched};
 
 /// Options of an import.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Sorts samples and sideband by time, round by round.
 
-use super::sample::Facts;
+use super::sample::KeptFacts;
 use precise_records::order::TimeOrder;
 use precise_records::record::IdentifiedRecord;
 
@@ -9,12 +9,12 @@ pub(super) const MAX_BYTES: usize = 64 << 20;
 
 /// A record with a time.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Item {
-    Sample(Facts),
+pub(super) enum TimedRecord {
+    Sample(KeptFacts),
     Sideband(Box<IdentifiedRecord>),
 }
 
-impl Item {
+impl TimedRecord {
     fn bytes(&self) -> usize {
         size_of::<(u64, Self)>()
             + match self {
@@ -27,7 +27,7 @@ impl Item {
 /// The records that wait until all older records have arrived.
 #[derive(Debug)]
 pub(super) struct Queue {
-    order: TimeOrder<Item>,
+    order: TimeOrder<TimedRecord>,
     bytes: usize,
     latest: u64,
     released: u64,
@@ -41,7 +41,7 @@ impl Queue {
     }
 
     /// Adds a record. Returns the records that must be processed now because the queue is full.
-    pub fn push(&mut self, time: u64, item: Item) -> Vec<(u64, Item)> {
+    pub fn push(&mut self, time: u64, item: TimedRecord) -> Vec<(u64, TimedRecord)> {
         self.late += u64::from(time < self.released);
         self.latest = self.latest.max(time);
         self.bytes += item.bytes();
@@ -55,13 +55,13 @@ impl Queue {
 
     /// Ends a round. Returns the records that are complete: those taken before the end of the
     /// previous round.
-    pub fn round(&mut self) -> Vec<(u64, Item)> {
+    pub fn round(&mut self) -> Vec<(u64, TimedRecord)> {
         let ready = self.order.timed_round(self.latest);
         self.release(ready)
     }
 
     /// Returns all remaining records at the end of the file.
-    pub fn finish(&mut self) -> Vec<(u64, Item)> {
+    pub fn finish(&mut self) -> Vec<(u64, TimedRecord)> {
         // A time can be as large as u64::MAX.
         let mut ready = self.order.timed_round(u64::MAX);
         ready.append(&mut self.order.timed_round(u64::MAX));
@@ -71,7 +71,7 @@ impl Queue {
         self.release(ready)
     }
 
-    fn release(&mut self, ready: Vec<(u64, Item)>) -> Vec<(u64, Item)> {
+    fn release(&mut self, ready: Vec<(u64, TimedRecord)>) -> Vec<(u64, TimedRecord)> {
         for (time, item) in &ready {
             self.bytes = self.bytes.saturating_sub(item.bytes());
             self.released = self.released.max(*time);

@@ -10,26 +10,28 @@ use bytes::Bytes;
 
 use super::{
     ImportOptions, Imported,
-    account::Account,
+    account::ImportAccount,
     bad_file, branches,
     cells::{Cells, OfEvent, OfProcess},
     chains::Seen,
-    events::{self, Known},
-    group::Groups,
-    queue::{Item, Queue},
-    sample::{self, Facts, Grouping},
+    events::{self, ImportedEvent},
+    group::MemberCounts,
+    queue::{Queue, TimedRecord},
+    sample::{self, ImportGrouping, KeptFacts},
     words,
 };
 use crate::error::{ErrorClass, SamplingError};
 use crate::run::assemble::{Assembler, EpochCells};
 use crate::symbols::Processes;
 use crate::symbols::kernel_images::{KERNEL_PID, KernelImages};
-use crate::symbols::process::Limits;
+use crate::symbols::process::HistoryLimits;
 use precise_capture::CaptureWriter;
 use precise_capture::fold::add_up;
 use precise_model::{Dimension, Epoch, Row};
-use precise_records::perf_data::{Event, Loss, Reader};
-use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, record, sample_bits as bit};
+use precise_records::perf_data::{ReadLoss, RecordingItem, RecordingReader};
+use precise_records::record::{
+    IdentifiedRecord, MappedFileId, Record, RecordLayout, SAMPLE, record, sample_bits as bit,
+};
 
 /// The maximum memory of the locations, call chains and names that are remembered across epochs, in
 /// bytes.
@@ -56,7 +58,7 @@ pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
 
 /// How far an import is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ImportProgress {
     /// The number of bytes that were read.
     pub bytes: u64,
     /// The size of the file in bytes; `None` for a pipe.
@@ -70,9 +72,9 @@ pub struct Progress {
 /// Returns the same errors as [`import`].
 pub fn import_watched(
     options: &ImportOptions,
-    watch: &mut dyn FnMut(Progress),
+    watch: &mut dyn FnMut(ImportProgress),
 ) -> Result<Imported, SamplingError> {
-    let reader = Reader::open(&options.input).map_err(|error| bad_file(options, error))?;
+    let reader = RecordingReader::open(&options.input).map_err(|error| bad_file(options, error))?;
     if same_file(&options.input, &options.output) {
         return Err(SamplingError::new(
             ErrorClass::Invalid,
@@ -83,7 +85,7 @@ pub fn import_watched(
             ),
         ));
     }
-    import_within(reader, options, Limits::default(), watch)
+    import_within(reader, options, HistoryLimits::default(), watch)
 }
 
 /// Returns whether two paths are one file.
@@ -99,16 +101,16 @@ fn same_file(one: &Path, other: &Path) -> bool {
 /// # Errors
 ///
 /// Returns the same errors as [`import`].
-pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, SamplingError> {
-    import_within(reader, options, Limits::default(), &mut |_| ())
+pub fn import_from(reader: RecordingReader, options: &ImportOptions) -> Result<Imported, SamplingError> {
+    import_within(reader, options, HistoryLimits::default(), &mut |_| ())
 }
 
 /// Imports like [`import_from`], with a limit of the memory of processes.
 pub(super) fn import_within(
-    reader: Reader,
+    reader: RecordingReader,
     options: &ImportOptions,
-    limits: Limits,
-    watch: &mut dyn FnMut(Progress),
+    limits: HistoryLimits,
+    watch: &mut dyn FnMut(ImportProgress),
 ) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).and_then(CaptureWriter::keep_old);
     let writer = writer.map_err(unwritten)?;
@@ -127,7 +129,7 @@ pub(super) fn import_within(
         images_changed: false,
         cells: Cells::default(),
         chains: Seen::default(),
-        groups: Groups::default(),
+        groups: MemberCounts::default(),
         rows: Vec::new(),
         epochs: Vec::new(),
         clock: Clock::default(),
@@ -160,7 +162,11 @@ enum Of {
     /// Not imported: it was not requested, or it has no samples.
     Skipped { name: String },
     /// Imported, as the event of the capture with this index.
-    Chosen { index: u16, known: Box<Known>, branches: Option<Box<(u16, Known, Account)>> },
+    Chosen {
+        index: u16,
+        known: Box<ImportedEvent>,
+        branches: Option<Box<(u16, ImportedEvent, ImportAccount)>>,
+    },
 }
 
 /// The times of the import, in nanoseconds of the recording's clock.
@@ -177,19 +183,19 @@ struct ImportRun<'a> {
     options: &'a ImportOptions,
     /// The length of an epoch.
     epoch_ns: u64,
-    reader: Reader,
+    reader: RecordingReader,
     writer: CaptureWriter,
-    events: Vec<(Of, Account)>,
+    events: Vec<(Of, ImportAccount)>,
     /// The number of events of the capture so far.
     chosen: u16,
-    naming: Option<(Assembler, Grouping)>,
+    naming: Option<(Assembler, ImportGrouping)>,
     queue: Queue,
     processes: Processes,
     images: KernelImages,
     images_changed: bool,
     cells: Cells,
     chains: Seen,
-    groups: Groups,
+    groups: MemberCounts,
     rows: Vec<Row>,
     epochs: Vec<Epoch>,
     clock: Clock,
@@ -198,16 +204,16 @@ struct ImportRun<'a> {
 }
 
 impl ImportRun<'_> {
-    fn read(&mut self, watch: &mut dyn FnMut(Progress)) -> Result<Option<Loss>, SamplingError> {
+    fn read(&mut self, watch: &mut dyn FnMut(ImportProgress)) -> Result<Option<ReadLoss>, SamplingError> {
         let mut next = 0;
         loop {
             let bytes = self.reader.position();
             if bytes >= next {
                 next = bytes.saturating_add(WATCHED);
-                watch(Progress { bytes, size: self.reader.size() });
+                watch(ImportProgress { bytes, size: self.reader.size() });
             }
             match self.reader.next_event() {
-                Event::Record { kind, misc, body, event } => {
+                RecordingItem::Record { kind, misc, body, event } => {
                     self.meet_events()?;
                     match event {
                         Some(event) if kind == SAMPLE => self.sample(event, misc, body)?,
@@ -215,11 +221,11 @@ impl ImportRun<'_> {
                         event => self.sideband(event.unwrap_or(0), kind, misc, body)?,
                     }
                 }
-                Event::Round => {
+                RecordingItem::Round => {
                     let ready = self.queue.round();
                     self.take_all(ready)?;
                 }
-                Event::End(loss) => return Ok(loss),
+                RecordingItem::End(loss) => return Ok(loss),
             }
         }
     }
@@ -246,7 +252,7 @@ impl ImportRun<'_> {
                 let kept =
                     self.options.dimensions.as_ref().is_none_or(|asked| asked.contains(&Dimension::Outcome));
                 let branches = if kept && branches::has_branches(&known.attr) {
-                    Some(Box::new((next()?, branches::event(&known), Account::default())))
+                    Some(Box::new((next()?, branches::event(&known), ImportAccount::default())))
                 } else {
                     None
                 };
@@ -254,7 +260,7 @@ impl ImportRun<'_> {
             } else {
                 Of::Skipped { name }
             };
-            self.events.push((of, Account::default()));
+            self.events.push((of, ImportAccount::default()));
         }
         Ok(())
     }
@@ -304,18 +310,19 @@ impl ImportRun<'_> {
     }
 
     /// Puts a sample into the queue.
-    fn put(&mut self, time: Option<u64>, facts: Facts) -> Result<(), SamplingError> {
+    fn put(&mut self, time: Option<u64>, facts: KeptFacts) -> Result<(), SamplingError> {
         if let Some(time) = time {
-            let ready = self.queue.push(time, Item::Sample(facts));
+            let ready = self.queue.push(time, TimedRecord::Sample(facts));
             return self.take_all(ready);
         }
         // Without timestamps, only the order in the file is known.
         self.odd.without_time += 1;
-        self.take(self.clock.latest, Item::Sample(facts))
+        self.take(self.clock.latest, TimedRecord::Sample(facts))
     }
 
     fn sideband(&mut self, event: usize, kind: u32, misc: u16, body: Bytes) -> Result<(), SamplingError> {
-        let layout = self.reader.events().get(event).map_or(Layout::default(), |event| event.attr.layout());
+        let layout =
+            self.reader.events().get(event).map_or(RecordLayout::default(), |event| event.attr.layout());
         let Ok(entry) = record(kind, misc, body, layout) else {
             self.odd.damaged_records += 1;
             return Ok(());
@@ -343,16 +350,16 @@ impl ImportRun<'_> {
             Record::Unthrottle { .. } | Record::Other { .. } | Record::Sample(_) => {}
             // perf synthesizes records without a time for what existed before the recording: they
             // take effect from here on.
-            _ if entry.id.time == 0 => return self.take(0, Item::Sideband(Box::new(entry))),
+            _ if entry.id.time == 0 => return self.take(0, TimedRecord::Sideband(Box::new(entry))),
             _ => {
-                let ready = self.queue.push(entry.id.time, Item::Sideband(Box::new(entry)));
+                let ready = self.queue.push(entry.id.time, TimedRecord::Sideband(Box::new(entry)));
                 return self.take_all(ready);
             }
         }
         Ok(())
     }
 
-    fn account(&mut self, id: u64, otherwise: usize, count: impl FnOnce(&mut Account)) {
+    fn account(&mut self, id: u64, otherwise: usize, count: impl FnOnce(&mut ImportAccount)) {
         let event = self.reader.event_by_id(id).unwrap_or(otherwise);
         match self.events.get_mut(event) {
             Some((_, account)) => count(account),
@@ -360,22 +367,22 @@ impl ImportRun<'_> {
         }
     }
 
-    fn take_all(&mut self, items: Vec<(u64, Item)>) -> Result<(), SamplingError> {
+    fn take_all(&mut self, items: Vec<(u64, TimedRecord)>) -> Result<(), SamplingError> {
         items.into_iter().try_for_each(|(time, item)| self.take(time, item))
     }
 
     /// Takes the next record in the order of time.
-    fn take(&mut self, time: u64, item: Item) -> Result<(), SamplingError> {
+    fn take(&mut self, time: u64, item: TimedRecord) -> Result<(), SamplingError> {
         match item {
-            Item::Sample(facts) => self.count(time, &facts),
-            Item::Sideband(entry) => {
+            TimedRecord::Sample(facts) => self.count(time, &facts),
+            TimedRecord::Sideband(entry) => {
                 self.happened(*entry);
                 Ok(())
             }
         }
     }
 
-    fn count(&mut self, time: u64, facts: &Facts) -> Result<(), SamplingError> {
+    fn count(&mut self, time: u64, facts: &KeptFacts) -> Result<(), SamplingError> {
         let length = self.epoch_ns;
         let start = *self.clock.start.get_or_insert(time);
         if self.clock.latest == 0 {
@@ -415,10 +422,10 @@ impl ImportRun<'_> {
                     self.images_changed = true;
                     return;
                 }
-                if !matches!(map.file, FileId::BuildId(_))
+                if !matches!(map.file, MappedFileId::BuildId(_))
                     && let Some(id) = build_ids.get(&map.path)
                 {
-                    map.file = FileId::BuildId(*id);
+                    map.file = MappedFileId::BuildId(*id);
                 }
                 // PERF_RECORD_MMAP does not say whether memory is writable, which identifies the
                 // heap. Anonymous data is writable.
@@ -504,7 +511,7 @@ impl ImportRun<'_> {
 
     /// Returns the descriptions of the chosen events for the capture.
     fn infos(&self) -> Vec<precise_model::EventInfo> {
-        let of = |(known, account): (&Known, &Account)| {
+        let of = |(known, account): (&ImportedEvent, &ImportAccount)| {
             let mut info = known.info.clone();
             info.ledger = account.ledger(known.attr.sample.read_format);
             words::judge(&mut info);
@@ -515,10 +522,10 @@ impl ImportRun<'_> {
 }
 
 /// An event of the capture, and where its samples went.
-type Part<'a> = (&'a Known, &'a Account);
+type Part<'a> = (&'a ImportedEvent, &'a ImportAccount);
 
 /// Returns the events of the capture, in the order of their indexes.
-fn parts(events: &[(Of, Account)]) -> impl Iterator<Item = (&Known, &Account)> {
+fn parts(events: &[(Of, ImportAccount)]) -> impl Iterator<Item = (&ImportedEvent, &ImportAccount)> {
     events.iter().flat_map(|(of, account)| {
         let (sampled, branches): (Option<Part<'_>>, Option<Part<'_>>) = match of {
             Of::Chosen { known, branches, .. } => {

@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 use precise_common::{
-    cell::{Class, Key},
+    cell::{CellKey, Class},
     data_src::DataSource,
-    ibs::{self, Outcome, fetch, op},
+    ibs::{self, OutcomeBits, fetch, op},
     latency,
 };
 
 use super::{
-    chains::{Chain, Seen},
-    events::Known,
+    chains::{ImportedChain, Seen},
+    events::ImportedEvent,
 };
 use precise_model::{Dimension, TaggedOf};
 use precise_records::Registers;
@@ -27,7 +27,7 @@ pub(super) const NO_CPU: u32 = u32::MAX;
 
 /// The facts that are kept of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct KeptFacts {
     /// The index of the event in the capture.
     pub event: u16,
     /// The number of the CPU; [`NO_CPU`] if the samples have none, and 0 if the capture does not
@@ -36,7 +36,7 @@ pub(super) struct Facts {
     /// The process id, even if the capture does not group by it.
     pub pid: u32,
     /// The key of its cell.
-    pub key: Key,
+    pub key: CellKey,
     /// The number of events that the sample represents.
     pub period: u64,
     /// The latency in core cycles; 0 if it has none.
@@ -44,7 +44,7 @@ pub(super) struct Facts {
     /// The expected fields that the sample lacks, for the ledger.
     pub lacks: Lacks,
     /// The call chain; `None` if the capture does not group by it.
-    pub chain: Option<Chain>,
+    pub chain: Option<ImportedChain>,
 }
 
 /// Fields that a sample should have but lacks.
@@ -58,12 +58,12 @@ pub(super) struct Lacks {
 
 /// The dimensions by which samples are grouped.
 #[derive(Clone, Debug)]
-pub(super) struct Grouping {
+pub(super) struct ImportGrouping {
     dimensions: Vec<Dimension>,
     address_mask: u64,
 }
 
-impl Grouping {
+impl ImportGrouping {
     /// Creates a grouping by these dimensions, with data addresses rounded down to a power of two
     /// of bytes.
     pub fn new(dimensions: Vec<Dimension>, address_granule: u64) -> Self {
@@ -88,7 +88,7 @@ impl Grouping {
     /// Returns whose outcomes an event's rows contain; `None` if they contain none. A cell has room
     /// for either an outcome or a data source: if the capture groups by the source, an op keeps the
     /// source.
-    pub fn outcomes_of(&self, known: &Known) -> Option<TaggedOf> {
+    pub fn outcomes_of(&self, known: &ImportedEvent) -> Option<TaggedOf> {
         let fetch = known.registers?.fetch;
         let by_outcome = known.info.fields.outcome
             && self.has(Dimension::Outcome)
@@ -99,13 +99,18 @@ impl Grouping {
 
 /// Decodes a sample. `Ok(None)` means a sample of a guest, whose addresses have no meaning on the
 /// host.
-pub(super) fn read(known: &Known, misc: u16, body: Bytes) -> Result<Option<Sample>, SampleError> {
+pub(super) fn read(known: &ImportedEvent, misc: u16, body: Bytes) -> Result<Option<Sample>, SampleError> {
     let sample = decode(body, &known.attr.sample)?;
     Ok(if GUEST.contains(&(misc & CPU_MODE)) { None } else { Some(sample) })
 }
 
 /// Returns the call chain of a sample; `None` if the capture does not group by it.
-pub(super) fn chain(known: &Known, sample: &Sample, by: &Grouping, seen: &mut Seen) -> Option<Chain> {
+pub(super) fn chain(
+    known: &ImportedEvent,
+    sample: &Sample,
+    by: &ImportGrouping,
+    seen: &mut Seen,
+) -> Option<ImportedChain> {
     if !by.has(Dimension::Stack) || !known.attr.has_call_chains() {
         return None;
     }
@@ -128,14 +133,14 @@ fn in_kernel(misc: u16, ip: u64) -> bool {
 
 /// Returns the facts of a sample. `period` replaces the sample's own, for members of a group.
 pub(super) fn facts(
-    known: &Known,
+    known: &ImportedEvent,
     event: u16,
     misc: u16,
     sample: &Sample,
-    chain: Option<Chain>,
+    chain: Option<ImportedChain>,
     period: Option<u64>,
-    by: &Grouping,
-) -> Facts {
+    by: &ImportGrouping,
+) -> KeptFacts {
     let fields = known.info.fields;
     let tagged = known.registers.and_then(|registers| Tagged::read(registers, known.no_hitm, &sample.raw));
     let derive = |of: fn(&Tagged) -> u64| tagged.as_ref().map_or(0, of);
@@ -158,9 +163,9 @@ pub(super) fn facts(
     if let Some(of) = by.outcomes_of(known) {
         if let Some(tagged) = &tagged {
             class |= if of == TaggedOf::Fetch {
-                Class::FETCH_OUTCOME | tagged.outcome.0 & Outcome::OF_FETCH
+                Class::FETCH_OUTCOME | tagged.outcome.0 & OutcomeBits::OF_FETCH
             } else {
-                Class::OP_OUTCOME | tagged.outcome.0 & Outcome::OF_OP
+                Class::OP_OUTCOME | tagged.outcome.0 & OutcomeBits::OF_OP
             };
         }
     } else if by.has(Dimension::Source) {
@@ -189,7 +194,7 @@ pub(super) fn facts(
     } else {
         0
     };
-    let key = Key {
+    let key = CellKey {
         ip: if by.has(Dimension::Ip) { sample.ip } else { 0 },
         address: by.address(address),
         cgroup: if by.has(Dimension::Cgroup) { sample.cgroup.unwrap_or(0) } else { 0 },
@@ -203,7 +208,7 @@ pub(super) fn facts(
         latency: fields.latency && latency == 0,
         raw: fields.outcome && tagged.is_none(),
     };
-    Facts {
+    KeptFacts {
         event,
         cpu: match (by.has(Dimension::Cpu), known.attr.has(bit::CPU)) {
             (true, true) => sample.cpu,
@@ -221,7 +226,7 @@ pub(super) fn facts(
 
 /// What the IBS registers of a sample contain.
 struct Tagged {
-    outcome: Outcome,
+    outcome: OutcomeBits,
     address: u64,
     data_src: u64,
     latency: u32,
@@ -232,15 +237,16 @@ impl Tagged {
     fn read(registers: Registers, no_hitm: bool, raw: &[u8]) -> Option<Self> {
         if registers.fetch {
             let ctl = ibs::register(raw, fetch::CTL)?;
-            let outcome = Outcome::of_fetch(ctl, registers.zen3_errata);
+            let outcome = OutcomeBits::of_fetch(ctl, registers.zen3_errata);
             return Some(Self { outcome, address: 0, data_src: 0, latency: ibs::fetch_latency(ctl) });
         }
         let [data, data2, data3] =
             [ibs::register(raw, op::DATA)?, ibs::register(raw, op::DATA2)?, ibs::register(raw, op::DATA3)?];
-        let outcome = Outcome::of_op(data, data2, data3, registers.zen3_errata);
-        let address = if outcome.has(Outcome::ADDRESS_VALID) { ibs::register(raw, op::LINEAR)? } else { 0 };
+        let outcome = OutcomeBits::of_op(data, data2, data3, registers.zen3_errata);
+        let address =
+            if outcome.has(OutcomeBits::ADDRESS_VALID) { ibs::register(raw, op::LINEAR)? } else { 0 };
         let caps = raw.first_chunk().map_or(0, |caps| u32::from_le_bytes(*caps));
-        let missed = outcome.has(Outcome::LOAD | Outcome::L1_MISS);
+        let missed = outcome.has(OutcomeBits::LOAD | OutcomeBits::L1_MISS);
         let latency = if missed { ibs::miss_latency(data3) } else { 0 };
         Some(Self { outcome, address, data_src: ibs::data_source(outcome, caps, no_hitm), latency })
     }

@@ -8,8 +8,8 @@ use precise_common::ledger::Counter;
 use super::{ImportOptions, Imported, run::import_from, run::import_within};
 use crate::error::SamplingError;
 use crate::symbols::allocated::most_allocated;
-use crate::symbols::process::Limits;
-use precise_records::perf_data::Reader;
+use crate::symbols::process::HistoryLimits;
+use precise_records::perf_data::RecordingReader;
 
 const SMALL: [&str; 3] = ["intel-cfl-mem-rcppthread", "pipe-zstd-na", "recon-amd-genoa-ibs-raw"];
 
@@ -26,7 +26,8 @@ fn import(bytes: Vec<u8>) -> Result<Imported, SamplingError> {
         epoch: Some(Duration::from_millis(5)),
         ..ImportOptions::default()
     };
-    let reader = Reader::file(Cursor::new(bytes)).map_err(|error| super::bad_file(&options, error))?;
+    let reader =
+        RecordingReader::file(Cursor::new(bytes)).map_err(|error| super::bad_file(&options, error))?;
     import_from(reader, &options)
 }
 
@@ -204,8 +205,8 @@ fn mmap(pid: u32, start: u64, path: &str) -> (u32, Vec<u8>) {
 fn within(file: Vec<u8>) -> (String, usize) {
     let options =
         ImportOptions { input: "test".into(), output: "/dev/null".into(), ..ImportOptions::default() };
-    let reader = Reader::file(Cursor::new(file)).expect("a recording");
-    let import = || import_within(reader, &options, Limits { bytes: LIMIT }, &mut |_| ());
+    let reader = RecordingReader::file(Cursor::new(file)).expect("a recording");
+    let import = || import_within(reader, &options, HistoryLimits { bytes: LIMIT }, &mut |_| ());
     let (imported, most) = most_allocated(import);
     let imported = imported.expect("a capture");
     assert_eq!(imported.kept, [1]);

@@ -13,7 +13,7 @@ use crate::error::{ErrorClass, SamplingError};
 use crate::symbols::kernel_images::KernelImages;
 use precise_model::EventInfo;
 use precise_model::digits::{counted, thousands};
-use precise_records::perf_data::{Features, Loss, Reader};
+use precise_records::perf_data::{Features, ReadLoss, RecordingReader};
 
 /// Counts of irregularities in the file.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ pub(super) fn target(features: &Features) -> String {
 }
 
 /// Returns the notes that apply to the whole file.
-pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<String> {
+pub(super) fn notes(reader: &RecordingReader, odd: &Odd, loss: Option<&ReadLoss>) -> Vec<String> {
     let mut notes = vec![
         "this capture was imported: a perf.data file does not hold the event's own count, so coverage \
          is unknown; samples that a filter of the recording dropped are unknown unless the ledger lists \
@@ -135,7 +135,11 @@ pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which th
      requested; an import by all keys has them";
 
 /// Returns the error for an import without any event left.
-pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Option<Loss>) -> SamplingError {
+pub(super) fn nothing_chosen(
+    options: &ImportOptions,
+    names: &[String],
+    loss: Option<ReadLoss>,
+) -> SamplingError {
     match (loss, names) {
         (Some(loss), []) => bad_file(options, loss),
         (None, []) => bad_file(options, "the file has no events"),

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use super::event::{Event, Rate, Request, Scope};
+use super::event::{Event, OpenRequest, Rate, Scope};
 use super::explain;
 use super::ring::Ring;
 use crate::error::{SamplingError, SyscallError};
@@ -10,8 +10,8 @@ use crate::error::{SamplingError, SyscallError};
 /// How to open one event of a run on another CPU.
 #[derive(Debug)]
 pub(super) struct Blueprint {
-    pub request: Request,
-    pub leader: Option<Request>,
+    pub request: OpenRequest,
+    pub leader: Option<OpenRequest>,
     pub program: OwnedFd,
     pub ring_pages: usize,
 }
@@ -31,7 +31,7 @@ impl Blueprint {
     /// yet.
     pub fn open(&self, rate: Rate, cpu: u32) -> Result<OpenedEvent, SamplingError> {
         let Self { request, leader, program, ring_pages } = self;
-        let (request, scope) = (Request { rate, ..*request }, Scope::Cpu(cpu));
+        let (request, scope) = (OpenRequest { rate, ..*request }, Scope::Cpu(cpu));
         let (event, leader) = open_with_leader(&request, leader.as_ref(), scope)
             .map_err(|error| explain::open(&error, &request, scope))?;
         let ring = Ring::map(event.as_fd(), *ring_pages).map_err(|error| explain::ring(&error))?;
@@ -42,8 +42,8 @@ impl Blueprint {
 
 /// Opens an event in the disabled state, and before it the leader of its group if it has one.
 pub(super) fn open_with_leader(
-    request: &Request,
-    leader: Option<&Request>,
+    request: &OpenRequest,
+    leader: Option<&OpenRequest>,
     scope: Scope,
 ) -> Result<(Event, Option<Event>), SyscallError> {
     let leader = leader.map(|leader| Event::open(leader, scope, None)).transpose()?;

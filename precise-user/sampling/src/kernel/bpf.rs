@@ -78,7 +78,7 @@ pub(super) fn load_types(btf: &[u8]) -> io::Result<OwnedFd> {
 
 /// What [`load_program`] loads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Code<'a> {
+pub(super) struct ProgramCode<'a> {
     /// The program's name; the kernel keeps 15 bytes of it.
     pub name: &'a str,
     /// The license, which decides which helpers the program may call.
@@ -101,7 +101,7 @@ pub(super) struct Refused {
 }
 
 /// Loads a program for perf events. If that fails, asks the verifier why.
-pub(super) fn load_program(code: &Code<'_>) -> Result<OwnedFd, Refused> {
+pub(super) fn load_program(code: &ProgramCode<'_>) -> Result<OwnedFd, Refused> {
     load(code, &mut []).or_else(|error| {
         // Neither a missing right nor an interruption is the verifier's decision.
         if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EAGAIN)) {
@@ -118,7 +118,7 @@ pub(super) fn load_program(code: &Code<'_>) -> Result<OwnedFd, Refused> {
     })
 }
 
-fn load(code: &Code<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
+fn load(code: &ProgramCode<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
     /// `BPF_LOG_LEVEL1`: each instruction, with the registers where they change.
     const EACH_INSTRUCTION: u32 = 1;
     let instructions: &[bpf_insn] = &code.function.instructions;

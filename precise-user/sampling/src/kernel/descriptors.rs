@@ -10,7 +10,7 @@ static BEFORE: OnceLock<libc::rlimit> = OnceLock::new();
 
 /// The limits of open files of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DescriptorLimits {
     /// The limit in force.
     pub soft: u64,
     /// The largest value to which a process without privileges may raise the soft limit.
@@ -26,7 +26,7 @@ pub struct Limits {
 /// # Errors
 ///
 /// Returns the error of getrlimit(2) or setrlimit(2).
-pub fn raise() -> Result<Limits, SyscallError> {
+pub fn raise() -> Result<DescriptorLimits, SyscallError> {
     let limits = read()?;
     if limits.rlim_cur < limits.rlim_max {
         // A later call, or a call of another thread, finds the limit that the first one set.
@@ -37,7 +37,7 @@ pub fn raise() -> Result<Limits, SyscallError> {
             return Err(SyscallError::last("setrlimit(RLIMIT_NOFILE)"));
         }
     }
-    Ok(Limits { soft: limits.rlim_max, hard: limits.rlim_max })
+    Ok(DescriptorLimits { soft: limits.rlim_max, hard: limits.rlim_max })
 }
 
 /// Returns the limits that [`raise`] changed; `None` if it changed none.

@@ -113,7 +113,7 @@ impl Scope {
 
 /// Which optional fields each sample carries (`PERF_SAMPLE_*` bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Wanted {
+pub struct WantedFields {
     /// The data address.
     pub address: bool,
     /// The data source.
@@ -145,7 +145,7 @@ pub struct Wanted {
 
 /// Everything that is needed to open one event.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+pub struct OpenRequest {
     /// The event to count.
     pub encoding: Encoding,
     /// How often to sample it.
@@ -153,7 +153,7 @@ pub struct Request {
     /// The level of `perf_event_attr.precise_ip`, 0 to 3.
     pub precise: u8,
     /// The optional fields of each sample.
-    pub wanted: Wanted,
+    pub wanted: WantedFields,
 }
 
 /// An open event. It starts to count at [`Event::enable`], or at exec.
@@ -187,7 +187,7 @@ impl Event {
     /// # Errors
     ///
     /// Returns the error of perf_event_open(2); [`super::explain`] explains it to the user.
-    pub fn open(request: &Request, scope: Scope, leader: Option<&Self>) -> Result<Self, SyscallError> {
+    pub fn open(request: &OpenRequest, scope: Scope, leader: Option<&Self>) -> Result<Self, SyscallError> {
         let mut attr = attributes(request);
         let (pid, cpu) = match scope {
             Scope::Cpu(cpu) => (-1, cpu),
@@ -347,8 +347,8 @@ impl AsRawFd for Event {
 }
 
 /// Returns the `perf_event_attr` of a request.
-pub fn attributes(request: &Request) -> raw::perf_event_attr {
-    let Request { encoding, rate, precise, wanted } = request;
+pub fn attributes(request: &OpenRequest) -> raw::perf_event_attr {
+    let OpenRequest { encoding, rate, precise, wanted } = request;
     let mut attr = raw::perf_event_attr {
         size: size_of::<raw::perf_event_attr>() as u32,
         type_: encoding.pmu,
@@ -386,9 +386,9 @@ pub fn attributes(request: &Request) -> raw::perf_event_attr {
 }
 
 /// Returns `attr.sample_type` of a sampling event: the fields of its records.
-pub(super) fn sample_type(request: &Request) -> u64 {
+pub(super) fn sample_type(request: &OpenRequest) -> u64 {
     let wanted = &request.wanted;
-    let Wanted { address, data_source, latency, phys_address, page_size, cgroup, .. } = *wanted;
+    let WantedFields { address, data_source, latency, phys_address, page_size, cgroup, .. } = *wanted;
     // With PERF_SAMPLE_PERIOD and without a frequency, `perf_swevent_event` takes a sample at every
     // event, ignoring the period (kernel/events/core.c). The reader of such records knows the fixed
     // period anyway.
@@ -467,8 +467,8 @@ mod tests {
     fn no_record_of_an_event_with_a_fixed_period_makes_the_kernel_sample_each_event() {
         let asks = |pmu, config, rate| {
             let encoding = Encoding { pmu, config, ..Encoding::default() };
-            let wanted = Wanted { period: true, ..Wanted::default() };
-            let attr = attributes(&Request { encoding, rate, precise: 0, wanted });
+            let wanted = WantedFields { period: true, ..WantedFields::default() };
+            let attr = attributes(&OpenRequest { encoding, rate, precise: 0, wanted });
             attr.sample_type & u64::from(raw::PERF_SAMPLE_PERIOD) != 0
         };
         let (fixed, varying) = (Rate::Period(1000), Rate::Frequency(1000));
@@ -479,18 +479,27 @@ mod tests {
         for (pmu, config) in [(1, 0), (0, 0), (9, 0)] {
             assert!(asks(pmu, config, fixed) && asks(pmu, config, varying), "{pmu}, {config}");
         }
-        let plain =
-            Request { encoding: Encoding::default(), rate: fixed, precise: 0, wanted: Wanted::default() };
+        let plain = OpenRequest {
+            encoding: Encoding::default(),
+            rate: fixed,
+            precise: 0,
+            wanted: WantedFields::default(),
+        };
         assert_eq!(attributes(&plain).sample_type & u64::from(raw::PERF_SAMPLE_PERIOD), 0);
     }
 
     #[test]
     fn every_sampling_event_makes_the_kernel_hand_over_each_record() {
-        let request = Request {
+        let request = OpenRequest {
             encoding: Encoding::default(),
             rate: Rate::Period(1009),
             precise: 2,
-            wanted: Wanted { address: true, data_source: true, latency: true, ..Wanted::default() },
+            wanted: WantedFields {
+                address: true,
+                data_source: true,
+                latency: true,
+                ..WantedFields::default()
+            },
         };
         let attr = attributes(&request);
         assert_eq!(attr.watermark(), 0);

@@ -1,6 +1,6 @@
 //! Explains the kernel's refusals: what each errno means, and what the user can do about it.
 
-use super::event::{Rate, Request, Scope};
+use super::event::{OpenRequest, Rate, Scope};
 use crate::{
     error::{ErrorClass, Remedy, SamplingError, SyscallError},
     machine::{Root, Sysctls},
@@ -23,7 +23,7 @@ fn permission(what: String) -> SamplingError {
 }
 
 /// Explains a failed perf_event_open(2).
-pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> SamplingError {
+pub fn open(error: &SyscallError, request: &OpenRequest, scope: Scope) -> SamplingError {
     let place = match scope {
         Scope::Cpu(cpu) => format!("on CPU {cpu}"),
         Scope::Task { tid, .. } => format!("for thread {tid}"),
@@ -98,7 +98,7 @@ fn task_of(scope: Scope) -> String {
     }
 }
 
-fn invalid(request: &Request, place: &str) -> SamplingError {
+fn invalid(request: &OpenRequest, place: &str) -> SamplingError {
     if let Rate::Frequency(wanted) = request.rate
         && let Some(limit) = sysctls().perf_event_max_sample_rate.and_then(|limit| u64::try_from(limit).ok())
         && wanted > limit

@@ -25,7 +25,7 @@ pub mod unwind;
 pub mod watched;
 
 /// The layout of the fields that follow each record in the rings of this module's events.
-pub const LAYOUT: precise_records::record::Layout = {
+pub const LAYOUT: precise_records::record::RecordLayout = {
     use precise_records::record::sample_bits::{CPU, ID, TID, TIME};
-    precise_records::record::Layout { sample_type: TID | TIME | ID | CPU, sample_id_all: true }
+    precise_records::record::RecordLayout { sample_type: TID | TIME | ID | CPU, sample_id_all: true }
 };

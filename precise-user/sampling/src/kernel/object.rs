@@ -9,7 +9,7 @@ use std::{
 
 use aya_obj::{Object, btf::BtfFeatures};
 
-use super::bpf::{self, Code, Refused};
+use super::bpf::{self, ProgramCode, Refused};
 
 /// All that a program's type information may contain. The oldest supported kernel, 6.1, knows all
 /// of it.
@@ -82,7 +82,7 @@ impl Loaded {
         let missing = || ObjectError::Lacks(entry.to_owned());
         let program = object.programs.get(entry).ok_or_else(missing)?;
         let function = object.functions.get(&program.function_key()).ok_or_else(missing)?;
-        let code = Code {
+        let code = ProgramCode {
             name: entry,
             license: &program.license,
             function,
@@ -99,7 +99,7 @@ impl Loaded {
 
 /// Loads a program, retrying on `EAGAIN` as libbpf does. The verifier gives up with `EAGAIN` if a
 /// signal arrives, such as SIGCHLD when a child ends.
-fn load(code: &Code<'_>) -> Result<OwnedFd, Refused> {
+fn load(code: &ProgramCode<'_>) -> Result<OwnedFd, Refused> {
     const ATTEMPTS: usize = 20;
     for _ in 1..ATTEMPTS {
         match bpf::load_program(code) {

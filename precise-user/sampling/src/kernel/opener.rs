@@ -29,7 +29,7 @@ pub struct OpenedCpu {
 
 /// The answer to [`Opener::ask`].
 #[derive(Debug)]
-pub struct Answer {
+pub struct OpenAnswer {
     /// The number of the CPU.
     pub cpu: u32,
     /// What was opened there, or the kernel's first refusal.
@@ -45,7 +45,7 @@ struct Ask {
 #[derive(Debug)]
 pub struct Opener {
     ask: Option<Sender<Ask>>,
-    answers: Receiver<Answer>,
+    answers: Receiver<OpenAnswer>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -68,7 +68,7 @@ impl Opener {
             let _refused_later = rights::keep_for_opening();
             for Ask { cpu, rates } in asked {
                 let opened = open(&blueprints, &rates, cpu, mappings);
-                if tell.send(Answer { cpu, opened }).is_err() {
+                if tell.send(OpenAnswer { cpu, opened }).is_err() {
                     return;
                 }
             }
@@ -90,7 +90,7 @@ impl Opener {
 
     /// Returns the next answer, if it comes within `patience`. Opening takes microseconds, but may
     /// have to wait for another CPU that is coming or going.
-    pub fn answer(&self, patience: Duration) -> Option<Answer> {
+    pub fn answer(&self, patience: Duration) -> Option<OpenAnswer> {
         self.answers.recv_timeout(patience).ok()
     }
 }

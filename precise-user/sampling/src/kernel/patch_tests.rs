@@ -2,7 +2,7 @@
 
 use super::super::program::PREBUILT;
 use super::*;
-use precise_common::config::{Test, key};
+use precise_common::config::{QuestionTest, key};
 
 /// A section of a synthetic object.
 struct Section {
@@ -54,7 +54,7 @@ fn constant(offset: usize, wide: bool) -> Vec<u8> {
 }
 
 /// `r2 = QUESTION`, `if r2 == 0 goto +1`
-fn question(offset: usize, test: Test) -> Vec<u8> {
+fn question(offset: usize, test: QuestionTest) -> Vec<u8> {
     let operand = Question { offset, test }.encode();
     [&[0xb7, 2, 0, 0][..], &operand.to_le_bytes(), &[0x15, 2, 1, 0, 0, 0, 0, 0]].concat()
 }
@@ -75,7 +75,11 @@ fn patched(sections: &[Section]) -> Result<Vec<u8>, PatchError> {
 
 #[test]
 fn constants_and_answers_go_into_the_instructions() {
-    let asked = [question(KEY, Test::Bit(0)), question(KEY, Test::Bit(1)), question(KEY, Test::Is(5))];
+    let asked = [
+        question(KEY, QuestionTest::Bit(0)),
+        question(KEY, QuestionTest::Bit(1)),
+        question(KEY, QuestionTest::Is(5)),
+    ];
     let code = code([constant(KEY, false), constant(MASK, true), asked.concat()].concat());
     let done = patched(&[code]).unwrap();
     assert_eq!(done[..16], [0x18, 1, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -87,8 +91,8 @@ fn constants_and_answers_go_into_the_instructions() {
 
 #[test]
 fn what_only_looks_like_an_instruction_stays() {
-    let look_alike = [call(), constant(KEY, false), question(KEY, Test::Bit(0))].concat();
-    let whole = [call(), constant(KEY, false), question(KEY, Test::Bit(0))].concat();
+    let look_alike = [call(), constant(KEY, false), question(KEY, QuestionTest::Bit(0))].concat();
+    let whole = [call(), constant(KEY, false), question(KEY, QuestionTest::Bit(0))].concat();
     // A note section is not a program, whatever its flags are.
     let note = Section { kind: 7, flags: 4, bytes: look_alike.clone() };
     let before = object(&[code(whole.clone()), data(look_alike.clone()), note]);
@@ -114,21 +118,21 @@ fn every_call_becomes_one_of_the_kfunc() {
 
 #[test]
 fn questions_are_asked_of_the_register_that_is_tested() {
-    let mut other = question(KEY, Test::Bit(0));
+    let mut other = question(KEY, QuestionTest::Bit(0));
     other[9] = 3;
-    let whole = [constant(KEY, false), question(KEY, Test::Bit(0)), other.clone()].concat();
+    let whole = [constant(KEY, false), question(KEY, QuestionTest::Bit(0)), other.clone()].concat();
     assert_eq!(patched(&[code(whole)]).unwrap()[32..], other);
 }
 
 #[test]
 fn objects_of_another_build_are_refused() {
-    let beyond = [constant(size_of::<Config>(), false), question(KEY, Test::Bit(0))].concat();
+    let beyond = [constant(size_of::<Config>(), false), question(KEY, QuestionTest::Bit(0))].concat();
     assert_eq!(patched(&[code(beyond)]), Err(PatchError::Constant));
     // Half of this wide constant lies within the block.
     let half = constant(size_of::<Config>() - 4, true);
     assert_eq!(patched(&[code(half)]), Err(PatchError::Constant));
     assert_eq!(patched(&[code(constant(KEY, false))]), Err(PatchError::Block));
-    assert_eq!(patched(&[code(question(KEY, Test::Bit(0)))]), Err(PatchError::Block));
+    assert_eq!(patched(&[code(question(KEY, QuestionTest::Bit(0)))]), Err(PatchError::Block));
     // An instruction that is cut off at the end of its section is not read past the end.
     let cut = constant(KEY, false)[..8].to_vec();
     assert_eq!(patched(&[code(cut), code(vec![0; 8])]), Err(PatchError::Block));
@@ -136,7 +140,7 @@ fn objects_of_another_build_are_refused() {
 
 #[test]
 fn no_damage_makes_it_panic() {
-    let whole = object(&[code([call(), constant(KEY, true), question(KEY, Test::Bit(0))].concat())]);
+    let whole = object(&[code([call(), constant(KEY, true), question(KEY, QuestionTest::Bit(0))].concat())]);
     assert_eq!(constants(&mut [], &config()), Err(PatchError::Sections));
     for length in 0..whole.len() {
         assert_eq!(

@@ -7,9 +7,9 @@ use std::{
 
 use precise_common::{
     cell::Cell,
-    config::{ABSENT, Config, Slot as FilterSlot, operand, promote, source, watched},
+    config::{ABSENT, Config, FilterSlot, operand, promote, source, watched},
     ledger::rejected,
-    stack::Slot,
+    stack::StackSlot,
 };
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
     offsets::KernelTypes,
     patch,
     stacks::Stacks,
-    table::Table,
+    table::CellTable,
     unwind::{MAPS as UNWIND_MAPS, UnwindMemory, UnwindSizes},
     watched::Watched,
 };
@@ -79,7 +79,7 @@ pub struct ProgramOptions {
 pub struct Program {
     loaded: Loaded,
     /// The cell table and the ledger.
-    pub table: Table,
+    pub table: CellTable,
     /// The cgroups that the filter watches; `None` if it watches none.
     pub watched: Option<Arc<Watched>>,
     /// The unwind tables, which all programs of a run share; `None` if the run has none.
@@ -206,7 +206,7 @@ impl Program {
                 shared.push((name, first.loaded.map(name).ok_or_else(|| broken_object(name))?));
             }
         }
-        let bytes = 2 * partitions.len() * (slots * size_of::<Cell>() + stacks * size_of::<Slot>());
+        let bytes = 2 * partitions.len() * (slots * size_of::<Cell>() + stacks * size_of::<StackSlot>());
         let loaded = Loaded::load(&object, entry, &entries, &shared).map_err(|error| match error {
             ObjectError::Map { error, .. } if error.raw_os_error() == Some(libc::ENOMEM) => {
                 explain::no_memory(bytes, partitions.len())
@@ -232,7 +232,7 @@ impl Program {
                     None => Arc::new(UnwindMemory::map(sizes, map)?),
                 });
             }
-            Table::map(fd("TABLE")?, fd("LEDGER")?, chains, partitions, rows, slots).map_err(failed)?
+            CellTable::map(fd("TABLE")?, fd("LEDGER")?, chains, partitions, rows, slots).map_err(failed)?
         };
         Ok(Self { loaded, table, watched: set, unwind, read_path })
     }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::blueprint::{OpenedEvent, open_with_leader};
 use super::clock::monotonic_ns;
-use super::event::{Event, Rate, Reading, Request, Scope};
+use super::event::{Event, OpenRequest, Rate, Reading, Scope};
 use super::map_memory::page_size;
 use super::program::{Program, ProgramOptions};
 use super::ring::Ring;
@@ -17,7 +17,7 @@ use crate::error::{SamplingError, SyscallError};
 use crate::kernel::explain;
 use precise_model::Ledger;
 use precise_records::Chains;
-use precise_records::record::{IdentifiedRecord, Layout, Record, records};
+use precise_records::record::{IdentifiedRecord, Record, RecordLayout, records};
 
 mod gaps;
 mod hotplug;
@@ -106,14 +106,14 @@ pub struct Sampler {
     /// Maps the kernel's id of each event that has a leader to the index of the member.
     ids: FxHashMap<u64, usize>,
     program: Program,
-    request: Request,
-    leader: Option<Request>,
+    request: OpenRequest,
+    leader: Option<OpenRequest>,
     /// The CPUs on which the event may be opened again, or later.
     cpus: Vec<u32>,
     /// The sum of what the events counted that were replaced after their CPU had been offline.
     past: Reading,
     gaps: Gaps,
-    layout: Layout,
+    layout: RecordLayout,
     ring_pages: usize,
     /// Whether the program passes samples on to the rings.
     streams: bool,
@@ -141,8 +141,8 @@ impl Sampler {
     ///
     /// Returns the first refusal of the kernel, with an explanation.
     pub fn open(
-        request: &Request,
-        leader: Option<&Request>,
+        request: &OpenRequest,
+        leader: Option<&OpenRequest>,
         scopes: &[Scope],
         options: &ProgramOptions,
     ) -> Result<Self, SamplingError> {
@@ -156,8 +156,8 @@ impl Sampler {
     ///
     /// Returns the same errors as [`Self::open`].
     pub fn open_beside(
-        request: &Request,
-        leader: Option<&Request>,
+        request: &OpenRequest,
+        leader: Option<&OpenRequest>,
         scopes: &[Scope],
         options: &ProgramOptions,
         later: &[u32],
@@ -177,8 +177,8 @@ impl Sampler {
     ///
     /// Returns the same errors as [`Self::open`].
     pub fn open_streaming(
-        request: &Request,
-        leader: Option<&Request>,
+        request: &OpenRequest,
+        leader: Option<&OpenRequest>,
         scopes: &[Scope],
         options: &ProgramOptions,
         later: &[u32],
@@ -192,7 +192,7 @@ impl Sampler {
         sampler.open_all(scopes)
     }
 
-    fn new(program: Program, request: &Request, leader: Option<&Request>) -> Self {
+    fn new(program: Program, request: &OpenRequest, leader: Option<&OpenRequest>) -> Self {
         Self {
             members: Vec::new(),
             owners: FxHashMap::default(),
@@ -203,7 +203,7 @@ impl Sampler {
             cpus: Vec::new(),
             past: Reading::default(),
             gaps: Gaps::default(),
-            layout: Layout { sample_type: event::sample_type(request), ..LAYOUT },
+            layout: RecordLayout { sample_type: event::sample_type(request), ..LAYOUT },
             ring_pages: RING_PAGES,
             streams: false,
             started_ns: None,

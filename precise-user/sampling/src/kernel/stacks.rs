@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use precise_common::stack::{ENTRIES, Slot};
+use precise_common::stack::{ENTRIES, StackSlot};
 use precise_records::Chains;
 
 use super::map_memory::SharedMemory;
@@ -35,7 +35,7 @@ impl Stacks {
     /// Returns the error of mmap(2).
     pub fn map(map: BorrowedFd<'_>, partitions: usize, slots: usize) -> Result<Self, SyscallError> {
         let count = partitions * slots;
-        Ok(Self { memory: SharedMemory::map(map, 2 * count * size_of::<Slot>())?, count, slots })
+        Ok(Self { memory: SharedMemory::map(map, 2 * count * size_of::<StackSlot>())?, count, slots })
     }
 
     /// Returns the kernel memory of the table in bytes.
@@ -52,7 +52,7 @@ impl Stacks {
     pub(super) fn fill(&self, half: usize, partition: usize) -> f64 {
         let first = (half & 1) * self.count + partition * self.slots;
         let looked_at = (0..self.slots).step_by((self.slots / LOOKED_AT).max(1));
-        let slots = self.memory.as_ptr().cast::<Slot>();
+        let slots = self.memory.as_ptr().cast::<StackSlot>();
         let used = looked_at.clone().filter(|index| {
             // SAFETY: the slot lies inside of the mapping. The program may write to it, so the id
             // is read whole and nothing else of the slot is.
@@ -65,7 +65,7 @@ impl Stacks {
     /// Takes the chains of a half into which no program writes any more, and clears the half.
     pub(super) fn take(&mut self, half: usize) -> Chains {
         let mut chains = Chains::default();
-        let first = self.memory.as_ptr().cast::<Slot>();
+        let first = self.memory.as_ptr().cast::<StackSlot>();
         for index in 0..self.count {
             // SAFETY: the slot lies inside of the mapping. The caller has waited for the programs
             // that wrote into this half, so this thread is its only user.

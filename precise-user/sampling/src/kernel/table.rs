@@ -33,7 +33,7 @@ pub(super) const LOOKED_AT: usize = 64;
 
 /// The cell table of one sampler.
 #[derive(Debug)]
-pub struct Table {
+pub struct CellTable {
     cells: SharedMemory,
     ledger: SharedMemory,
     stacks: Option<Stacks>,
@@ -49,7 +49,7 @@ pub struct Table {
     before: Vec<u64>,
 }
 
-impl Table {
+impl CellTable {
     /// Maps the two maps of a loaded program. `stacks` is its table of call chains, if it has one.
     ///
     /// `partitions` has the CPU of each partition of a half, `rows` is the number of rows of the

@@ -7,8 +7,8 @@
 use super::encode;
 use super::error::EncodeError;
 use super::generic;
-use super::preset::{Options, Unsupported};
-use super::request::{ALL_FIELDS, EventRequest, Exactness, NO_FIELDS, Tagged, Traits, period};
+use super::preset::{PresetOptions, Unsupported};
+use super::request::{ALL_FIELDS, EventRequest, Exactness, NO_FIELDS, TaggedFields, Traits, period};
 use super::sysfs::{Pmu, Pmus};
 use precise_model::Fields;
 use precise_model::Preset;
@@ -159,9 +159,9 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Result<Traits,
 
 /// Returns which IBS registers an event reads even without a preset: those of fetches, for
 /// `ibs_fetch` only.
-pub(super) fn tagged(pmu: &Pmu, pmus: &Pmus) -> Option<Tagged> {
+pub(super) fn tagged(pmu: &Pmu, pmus: &Pmus) -> Option<TaggedFields> {
     let zen3_errata = pmus.cpu.ibs_zen3_errata();
-    (pmu.name == "ibs_fetch").then_some(Tagged { of: TaggedOf::Fetch, zen3_errata })
+    (pmu.name == "ibs_fetch").then_some(TaggedFields { of: TaggedOf::Fetch, zen3_errata })
 }
 
 /// Returns the limits of this CPU's data sources, as sentences. Sources: `perf_ibs_get_op_data2()`,
@@ -196,16 +196,20 @@ fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
 ///
 /// # Errors
 /// Returns [`Unsupported`] with the reason.
-pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
+pub fn events_for(
+    preset: Preset,
+    pmus: &Pmus,
+    options: &PresetOptions,
+) -> Result<Vec<EventRequest>, Unsupported> {
     match preset {
         Preset::Loads => op(preset, pmus, options, Some("mem_op == load")),
-        Preset::Stores => op(preset, pmus, &Options::default(), Some("mem_op == store")),
+        Preset::Stores => op(preset, pmus, &PresetOptions::default(), Some("mem_op == store")),
         Preset::Mem => op(preset, pmus, options, Some(MEMORY)),
         Preset::L3Miss => op(preset, pmus, options, Some(L3_MISS)),
         Preset::L2Miss => op(preset, pmus, options, Some(L2_MISS)),
         Preset::Tlb => op(preset, pmus, options, Some(TLB)),
         Preset::Locks => op(preset, pmus, options, Some(LOCKS)),
-        Preset::Splits => op(preset, pmus, &Options::default(), Some(SPLITS)),
+        Preset::Splits => op(preset, pmus, &PresetOptions::default(), Some(SPLITS)),
         Preset::C2c if pmus.cpu.ibs_without_hitm() => Err(Unsupported::new(
             preset,
             "IBS of Zen 3 cannot report that a line was modified in another cache; `precise mem` shows \
@@ -218,11 +222,11 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
                 // The width of an access decides whether two accesses share bytes, and only the
                 // registers contain it.
                 request.tagged =
-                    Some(Tagged { of: TaggedOf::Access, zen3_errata: pmus.cpu.ibs_zen3_errata() });
+                    Some(TaggedFields { of: TaggedOf::Access, zen3_errata: pmus.cpu.ibs_zen3_errata() });
             }
             Ok(requests)
         }
-        Preset::Ops => op(preset, pmus, &Options::default(), None),
+        Preset::Ops => op(preset, pmus, &PresetOptions::default(), None),
         Preset::Cycles => match pmus.get("ibs_op") {
             Some(_) => ibs("ibs_op//", preset, pmus),
             None => generic::events_for(preset, pmus, options),
@@ -233,11 +237,11 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
             _ => ibs("ibs_fetch//", preset, pmus),
         },
         Preset::Branches => {
-            let mut requests = op(preset, pmus, &Options::default(), Some("branch == any"))?;
+            let mut requests = op(preset, pmus, &PresetOptions::default(), Some("branch == any"))?;
             for request in &mut requests {
                 request.fields = Fields { data_source: false, outcome: true, ..ALL_FIELDS };
                 request.tagged =
-                    Some(Tagged { of: TaggedOf::Branch, zen3_errata: pmus.cpu.ibs_zen3_errata() });
+                    Some(TaggedFields { of: TaggedOf::Branch, zen3_errata: pmus.cpu.ibs_zen3_errata() });
                 request.notes.push(
                     "latency is the time from tag to retirement, address is the target of the branch"
                         .to_owned(),
@@ -253,7 +257,7 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
 fn op(
     preset: Preset,
     pmus: &Pmus,
-    options: &Options,
+    options: &PresetOptions,
     filter: Option<&str>,
 ) -> Result<Vec<EventRequest>, Unsupported> {
     let Some(pmu) = pmus.get("ibs_op") else {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::pmu::fixture;
 use crate::pmu::fixture::Tree;
-use crate::pmu::request::Level;
+use crate::pmu::request::PreciseLevel;
 use precise_model::Fields;
 
 fn one(text: &str, tree: &Tree) -> EventRequest {
@@ -45,7 +45,7 @@ fn hardware_events_are_refused_with_the_reason_where_there_is_no_pmu() {
 fn terms_go_through_the_format() {
     let skl = fixture::skl();
     let miss = one("cpu/event=0xd1,umask=0x20/p", &skl);
-    assert_eq!((miss.type_, miss.config, miss.precise), (4, 0x20d1, Level::Given(1)));
+    assert_eq!((miss.type_, miss.config, miss.precise), (4, 0x20d1, PreciseLevel::Given(1)));
     assert_eq!(miss.encoding, "cpu/event=0xd1,umask=0x20/p");
     assert_eq!(one("cpu/event=209,umask=32,inv,cmask=2/", &skl).config, 0x0280_20d1);
     assert_eq!(one("r1cd", &skl).config, 0x1cd);
@@ -60,7 +60,7 @@ fn terms_override_an_event_wherever_they_stand() {
     let skl = fixture::skl();
     for text in ["cpu/mem-loads,ldlat=30/P", "cpu/ldlat=30,mem-loads/P", "cpu/mem-loads,ldlat=0x1e/:P"] {
         let loads = one(text, &skl);
-        assert_eq!((loads.config, loads.config1, loads.precise), (0x1cd, 30, Level::Max), "{text}");
+        assert_eq!((loads.config, loads.config1, loads.precise), (0x1cd, 30, PreciseLevel::Max), "{text}");
         assert_eq!(loads.encoding, "cpu/event=0xcd,umask=0x1,ldlat=0x1e/P");
         assert_eq!(loads.name, text);
     }
@@ -84,11 +84,11 @@ fn fields_are_there_only_where_precise_and_not_everywhere() {
 fn modifiers_are_those_of_perf() {
     let skl = fixture::skl();
     for (text, level) in [
-        ("cycles", Level::Unspecified),
-        ("cycles:p", Level::Given(1)),
-        ("cycles:pp", Level::Given(2)),
-        ("cycles:ppp", Level::Given(3)),
-        ("cycles:P", Level::Max),
+        ("cycles", PreciseLevel::Unspecified),
+        ("cycles:p", PreciseLevel::Given(1)),
+        ("cycles:pp", PreciseLevel::Given(2)),
+        ("cycles:ppp", PreciseLevel::Given(3)),
+        ("cycles:P", PreciseLevel::Max),
     ] {
         assert_eq!(one(text, &skl).precise, level, "{text}");
     }

@@ -2,8 +2,8 @@
 
 use super::encode;
 use super::error::EncodeError;
-use super::preset::{Options, Unsupported};
-use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
+use super::preset::{PresetOptions, Unsupported};
+use super::request::{EventRequest, Exactness, NO_FIELDS, PreciseLevel, Traits, period};
 use super::sysfs::Pmus;
 use precise_model::Preset;
 
@@ -25,7 +25,11 @@ pub(super) fn traits() -> Traits {
 ///
 /// # Errors
 /// Returns [`Unsupported`] with the reason for every other preset.
-pub fn events_for(preset: Preset, pmus: &Pmus, _options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
+pub fn events_for(
+    preset: Preset,
+    pmus: &Pmus,
+    _options: &PresetOptions,
+) -> Result<Vec<EventRequest>, Unsupported> {
     match preset {
         Preset::Faults => named("page-faults", preset, pmus),
         Preset::Clock => named("cpu-clock", preset, pmus),
@@ -59,7 +63,7 @@ pub(super) fn skid(precise: Vec<EventRequest>, pmus: &Pmus) -> Result<Vec<EventR
         ));
     }
     for mut plain in cycles(Preset::Skid, pmus)? {
-        plain.precise = Level::Given(0);
+        plain.precise = PreciseLevel::Given(0);
         plain.default_period = period::CYCLES_BESIDE;
         plain.name = "cycles (imprecise)".to_owned();
         events.push(plain);

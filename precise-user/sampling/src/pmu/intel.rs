@@ -7,8 +7,8 @@
 use super::encode;
 use super::error::EncodeError;
 use super::generic;
-use super::preset::{Options, Unsupported};
-use super::request::{ALL_FIELDS, EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
+use super::preset::{PresetOptions, Unsupported};
+use super::request::{ALL_FIELDS, EventRequest, Exactness, NO_FIELDS, PreciseLevel, Traits, period};
 use super::sysfs::{Pmu, Pmus};
 use super::tables::{self, Core};
 use precise_model::Fields;
@@ -135,7 +135,11 @@ const GUEST: &str =
 ///
 /// # Errors
 /// Returns [`Unsupported`] with the reason.
-pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
+pub fn events_for(
+    preset: Preset,
+    pmus: &Pmus,
+    options: &PresetOptions,
+) -> Result<Vec<EventRequest>, Unsupported> {
     if options.l3_miss_only {
         let why = "only IBS of AMD Zen 4 and later filters for L3 misses in hardware; the preset \
                    l3-miss is the counterpart on this CPU";
@@ -219,7 +223,7 @@ fn memory(
     event: &str,
     preset: Preset,
     pmus: &Pmus,
-    options: &Options,
+    options: &PresetOptions,
 ) -> Result<Vec<EventRequest>, Unsupported> {
     if let Some(why) = pmus.why_no_core_pmu() {
         return Err(Unsupported::new(preset, why));
@@ -240,7 +244,7 @@ fn memory(
         let mut parsed = encode::parse(&terms, pmus).map_err(|error| refused(preset, &error))?;
         for request in &mut parsed {
             request.name = pmus.event_name(pmu, event, "");
-            request.precise = Level::Max;
+            request.precise = PreciseLevel::Max;
         }
         requests.extend(parsed);
     }

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::request::{EventRequest, Exactness, Level};
+use super::request::{EventRequest, Exactness, PreciseLevel};
 use precise_model::Precision;
 
 /// The precise levels to try for one event.
@@ -34,7 +34,7 @@ pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
         }
         Exactness::Never(why) => {
             let wanted = precision == Precision::Require
-                || !matches!(request.precise, Level::Unspecified | Level::Given(0));
+                || !matches!(request.precise, PreciseLevel::Unspecified | PreciseLevel::Given(0));
             let findings = match precision {
                 Precision::Off => Vec::new(),
                 _ if wanted => vec![format!("{} cannot be precise: {why}", request.name)],
@@ -47,8 +47,8 @@ pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
     };
     let top = match (precision, request.precise) {
         (Precision::Off, _) => 0,
-        (_, Level::Given(level)) => level.min(3),
-        (_, Level::Max | Level::Unspecified) => max,
+        (_, PreciseLevel::Given(level)) => level.min(3),
+        (_, PreciseLevel::Max | PreciseLevel::Unspecified) => max,
     };
     let bottom = if precision == Precision::Require { exact } else { 0 };
     let levels: Vec<u8> = (bottom..=top).rev().collect();

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::encode;
 use super::error::EncodeError;
 use super::names;
-use super::preset::{Options, events_for};
-use super::request::{EventRequest, Exactness, Level};
+use super::preset::{PresetOptions, events_for};
+use super::request::{EventRequest, Exactness, PreciseLevel};
 use super::sysfs::Pmus;
 use super::tables;
 use precise_model::Fields;
@@ -21,14 +21,14 @@ pub struct EventList {
     /// The CPU's model name.
     pub cpu: String,
     /// Groups of presets by question, then groups of events by origin.
-    pub groups: Vec<Group>,
+    pub groups: Vec<EventGroup>,
     /// What in sysfs could not be read or parsed, one sentence per problem.
     pub problems: Vec<String>,
 }
 
 /// A group of presets or events.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Group {
+pub struct EventGroup {
     /// The question that the presets answer, or the origin of the events.
     pub title: String,
     /// The presets or events of the group.
@@ -73,7 +73,7 @@ pub struct Encoded {
 
 impl Encoded {
     fn of(request: &EventRequest) -> Self {
-        let imprecise = request.precise == Level::Given(0);
+        let imprecise = request.precise == PreciseLevel::Given(0);
         Self {
             encoding: request.encoding.clone(),
             exactness: request.exactness.clone(),
@@ -118,14 +118,14 @@ impl Encoded {
 
 /// Returns all presets and events, with the reason for each one that this machine does not support.
 pub fn list(pmus: &Pmus) -> EventList {
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<EventGroup> = Vec::new();
     let mut put = |title: &str, entry: ListedName| match groups.iter_mut().find(|group| group.title == title)
     {
         Some(group) => group.entries.push(entry),
-        None => groups.push(Group { title: title.to_owned(), entries: vec![entry] }),
+        None => groups.push(EventGroup { title: title.to_owned(), entries: vec![entry] }),
     };
     for preset in Preset::ALL {
-        let entry = match events_for(preset, pmus, &Options::default()) {
+        let entry = match events_for(preset, pmus, &PresetOptions::default()) {
             Ok(events) => entry(preset.name(), preset.summary(), &events),
             Err(unsupported) => missing(preset.name(), preset.summary(), unsupported.reason),
         };

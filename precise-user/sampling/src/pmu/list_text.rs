@@ -1,6 +1,6 @@
 //! Formats the event list as text.
 
-use super::list::{EventList, Group, ListedName};
+use super::list::{EventGroup, EventList, ListedName};
 use precise_model::text::wrap_after;
 
 impl EventList {
@@ -49,7 +49,7 @@ impl EventList {
     }
 }
 
-impl Group {
+impl EventGroup {
     fn write(&self, text: &mut String, width: usize, common: &[&str]) {
         text.push_str(&self.title);
         text.push('\n');

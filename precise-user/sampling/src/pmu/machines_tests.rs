@@ -3,18 +3,18 @@
 use super::encode;
 use super::fixture::{self, Tree};
 use super::ladder::ladder;
-use super::preset::{Options, events_for};
+use super::preset::{PresetOptions, events_for};
 use super::request::{EventRequest, Exactness};
 use precise_filter as filter;
 use precise_model::Precision;
 use precise_model::Preset;
 
 fn events(preset: Preset, tree: &Tree) -> Vec<EventRequest> {
-    events_for(preset, &tree.pmus(), &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+    events_for(preset, &tree.pmus(), &PresetOptions::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn reason(preset: Preset, tree: &Tree) -> String {
-    events_for(preset, &tree.pmus(), &Options::default()).unwrap_err().reason
+    events_for(preset, &tree.pmus(), &PresetOptions::default()).unwrap_err().reason
 }
 
 /// Formats `preset: config[/config1]…`. An event of `cpu_atom` starts with `a`, an event behind a
@@ -30,7 +30,7 @@ fn words(tree: &Tree) -> Vec<String> {
         !matches!(preset, Preset::Cycles | Preset::Clock | Preset::Skid | Preset::Faults | Preset::C2c)
     });
     presets
-        .map(|preset| match events_for(preset, &tree.pmus(), &Options::default()) {
+        .map(|preset| match events_for(preset, &tree.pmus(), &PresetOptions::default()) {
             Ok(events) => format!("{preset}: {}", events.iter().map(event).collect::<Vec<_>>().join(" ")),
             Err(_) => format!("{preset}: -"),
         })
@@ -210,7 +210,7 @@ fn what_a_sample_has() {
     for tree in [fixture::skl(), fixture::adl(), fixture::zen5()] {
         for event in Preset::ALL
             .into_iter()
-            .filter_map(|w| events_for(w, &tree.pmus(), &Options::default()).ok())
+            .filter_map(|w| events_for(w, &tree.pmus(), &PresetOptions::default()).ok())
             .flatten()
         {
             let again = encode::parse(&event.encoding, &tree.pmus()).unwrap();
@@ -281,14 +281,14 @@ fn amd_filters_one_event() {
         assert_eq!(events(Preset::Cycles, &tree)[0].config, 0);
         let fetch = &events(Preset::Fetch, &tree)[0];
         assert_eq!((fetch.pmu.as_str(), fetch.config), ("ibs_fetch", 1 << 57));
-        assert_eq!(events_for(Preset::C2c, &tree.pmus(), &Options::default()).is_ok(), c2c);
+        assert_eq!(events_for(Preset::C2c, &tree.pmus(), &PresetOptions::default()).is_ok(), c2c);
         assert_eq!(events(Preset::Branches, &tree)[0].filter.as_deref(), Some("branch == any"));
     }
 }
 
 #[test]
 fn hardware_filters_are_on_request() {
-    let only = Options { l3_miss_only: true, ..Options::default() };
+    let only = PresetOptions { l3_miss_only: true, ..PresetOptions::default() };
     let config = |tree: &Tree| events_for(Preset::Loads, &tree.pmus(), &only).map(|events| events[0].config);
     assert_eq!(config(&fixture::zen4()), Ok(1 << 19 | 1 << 16));
     assert!(config(&fixture::zen3()).unwrap_err().reason.contains("Zen 4 and later"));
@@ -296,9 +296,9 @@ fn hardware_filters_are_on_request() {
     let loads = &events_for(Preset::L3Miss, &fixture::zen5().pmus(), &only).unwrap()[0];
     assert!(loads.notes.iter().any(|note| note.contains("rates cannot")), "{:?}", loads.notes);
     let refused =
-        |preset, options: &Options| events_for(preset, &fixture::zen5().pmus(), options).unwrap_err();
+        |preset, options: &PresetOptions| events_for(preset, &fixture::zen5().pmus(), options).unwrap_err();
     assert!(refused(Preset::Stores, &only).reason.contains("loads and l3-miss"));
-    let ldlat = Options { ldlat: Some(256), ..Options::default() };
+    let ldlat = PresetOptions { ldlat: Some(256), ..PresetOptions::default() };
     assert!(refused(Preset::Tlb, &ldlat).reason.contains("loads, mem and c2c"));
 }
 
@@ -316,10 +316,12 @@ fn what_the_data_sources_of_a_cpu_do_not_say_is_noted() {
 #[test]
 fn every_filter_leaves_room_for_the_users() {
     for preset in Preset::ALL {
-        let Ok(events) = events_for(preset, &fixture::zen4().pmus(), &Options::default()) else { continue };
+        let Ok(events) = events_for(preset, &fixture::zen4().pmus(), &PresetOptions::default()) else {
+            continue;
+        };
         for text in events.iter().filter_map(|event| event.filter.as_deref()) {
             for (legacy_levels, most) in [(false, 4), (true, 8)] {
-                let options = filter::Options { legacy_levels };
+                let options = filter::CompilerOptions { legacy_levels };
                 let compiled =
                     filter::compile(&filter::parse(text).unwrap(), options, &filter::NoCgroups).unwrap();
                 assert!(compiled.slots.len() <= most, "{preset}: {} of 16 slots", compiled.slots.len());

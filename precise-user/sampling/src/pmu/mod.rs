@@ -40,6 +40,6 @@ mod page_tests;
 pub use encode::{parse, parse_list, split_list};
 pub use error::EncodeError;
 pub use ladder::{Ladder, ladder};
-pub use preset::{Options, Unsupported};
-pub use request::{EventRequest, Exactness, Level, Tagged};
+pub use preset::{PresetOptions, Unsupported};
+pub use request::{EventRequest, Exactness, PreciseLevel, TaggedFields};
 pub use sysfs::{Pmu, Pmus};

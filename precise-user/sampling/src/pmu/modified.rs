@@ -1,8 +1,8 @@
 //! Presets with event modifiers: `loads:u`, `stores:k`, `locks:pp`.
 
 use super::error::EncodeError;
-use super::preset::{Options, Unsupported, events_for};
-use super::request::{EventRequest, Exactness, Level};
+use super::preset::{PresetOptions, Unsupported, events_for};
+use super::request::{EventRequest, Exactness, PreciseLevel};
 use super::sysfs::Pmus;
 use super::terms::Modifiers;
 use super::{encode, names};
@@ -29,7 +29,7 @@ pub fn events(
     preset: Preset,
     modifiers: &str,
     pmus: &Pmus,
-    options: &Options,
+    options: &PresetOptions,
 ) -> Result<Vec<EventRequest>, EncodeError> {
     let name = format!("{preset}:{modifiers}");
     let wanted = Modifiers::parse(&name, modifiers)?;
@@ -58,7 +58,7 @@ fn again(request: &EventRequest, wanted: &Modifiers, pmus: &Pmus) -> Result<Even
         None => (format!("{}:", request.encoding), ""),
     };
     let level: String = own.chars().filter(|c| matches!(c, 'p' | 'P')).collect();
-    let level = if wanted.level == Level::Unspecified { level } else { String::new() };
+    let level = if wanted.level == PreciseLevel::Unspecified { level } else { String::new() };
     let text = format!("{event}{}{level}", wanted.after(""));
     let text = text.trim_end_matches(':');
     let mut events = encode::parse(text, pmus)?;
@@ -88,7 +88,7 @@ fn take(request: &mut EventRequest, modified: EventRequest) {
     (request.exclude_user, request.exclude_kernel) = (exclude_user, exclude_kernel);
     (request.encoding, request.leader) = (encoding, leader);
     // The imprecise half of `skid` must stay imprecise, which no text can express.
-    if request.precise != Level::Given(0) {
+    if request.precise != PreciseLevel::Given(0) {
         request.precise = precise;
     }
     for note in notes {
@@ -120,7 +120,7 @@ mod tests {
 
     fn of(text: &str, tree: &Tree) -> Result<Vec<EventRequest>, EncodeError> {
         let (preset, modifiers) = parse(text).unwrap();
-        events(preset, modifiers, &tree.pmus(), &Options::default())
+        events(preset, modifiers, &tree.pmus(), &PresetOptions::default())
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn counters_leave_out_what_is_asked() {
-        let plain = &events_for(Preset::Loads, &fixture::skl().pmus(), &Options::default()).unwrap()[0];
+        let plain = &events_for(Preset::Loads, &fixture::skl().pmus(), &PresetOptions::default()).unwrap()[0];
         let user = &of("loads:u", &fixture::skl()).unwrap()[0];
         assert!(user.exclude_kernel && !user.exclude_user);
         assert_eq!(user.encoding, "cpu/event=0xcd,umask=0x1,ldlat=0x1e/uP");
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!((user.name.as_str(), user.filter.as_deref()), ("loads:u", None));
 
         for event in of("tlb:kpp", &fixture::skl()).unwrap() {
-            assert!(event.exclude_user && event.precise == Level::Given(2), "{event:?}");
+            assert!(event.exclude_user && event.precise == PreciseLevel::Given(2), "{event:?}");
         }
         let led = &of("loads:u", &fixture::spr()).unwrap()[0];
         assert!(led.leader.as_ref().is_some_and(|leader| leader.exclude_kernel), "{led:?}");

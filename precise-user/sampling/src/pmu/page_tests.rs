@@ -1,7 +1,7 @@
 //! Tests that docs/events.md matches the code.
 
 use super::fixture;
-use super::preset::{Options, events_for};
+use super::preset::{PresetOptions, events_for};
 use precise_model::Preset;
 
 /// Checks the tables of docs/events.md, or writes them if `PRECISE_UPDATE_DOCUMENTS` is set.
@@ -22,7 +22,7 @@ fn the_page_of_presets_shows_these_words() {
         .filter(|preset| !matches!(preset, Preset::Cycles | Preset::Clock | Preset::Skid | Preset::Faults));
     for preset in shown.clone() {
         let cells = machines.iter().map(|(_, tree)| {
-            let Ok(events) = events_for(preset, &tree.pmus(), &Options::default()) else {
+            let Ok(events) = events_for(preset, &tree.pmus(), &PresetOptions::default()) else {
                 return "—".to_owned();
             };
             let of = |small: bool| {
@@ -46,7 +46,7 @@ fn the_page_of_presets_shows_these_words() {
     for preset in
         Preset::ALL.into_iter().filter(|w| !matches!(w, Preset::Clock | Preset::Skid | Preset::Faults))
     {
-        let events = machines.iter().map(|tree| events_for(preset, &tree.pmus(), &Options::default()));
+        let events = machines.iter().map(|tree| events_for(preset, &tree.pmus(), &PresetOptions::default()));
         let events: Vec<_> = events.collect();
         let first = events.iter().flatten().next().map(|events| &events[0]);
         let code = |text: &str| {

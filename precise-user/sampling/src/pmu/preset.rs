@@ -11,7 +11,7 @@ use precise_model::{Precision, Preset, Vendor};
 
 /// Options of a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct PresetOptions {
     /// The lowest load latency to sample, in core cycles (`--ldlat`). `None`: the vendor's default.
     pub ldlat: Option<u32>,
     /// Whether the hardware samples only loads that missed the L3 cache (`--l3-miss-only`): AMD Zen
@@ -40,7 +40,11 @@ impl Unsupported {
 ///
 /// # Errors
 /// Returns [`Unsupported`] with the reason.
-pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
+pub fn events_for(
+    preset: Preset,
+    pmus: &Pmus,
+    options: &PresetOptions,
+) -> Result<Vec<EventRequest>, Unsupported> {
     if options.ldlat.is_some() && !matches!(preset, Preset::Loads | Preset::Mem | Preset::C2c) {
         let why = "a latency threshold applies only to loads, mem and c2c";
         return Err(Unsupported::new(preset, why.to_owned()));
@@ -74,7 +78,7 @@ pub struct Candidate {
 /// # Errors
 /// Returns an error with [`Precision::Require`] if no precise event can be tried.
 pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candidate>, Unsupported> {
-    let options = Options::default();
+    let options = PresetOptions::default();
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut findings = Vec::new();
     let mut add = |events: Vec<EventRequest>, findings: &mut Vec<String>| {

@@ -1,18 +1,18 @@
 use super::*;
 use crate::pmu::fixture;
-use crate::pmu::request::{Level, period};
+use crate::pmu::request::{PreciseLevel, period};
 
 fn encodings(preset: Preset, tree: &fixture::Tree) -> Vec<String> {
-    let events = events_for(preset, &tree.pmus(), &Options::default()).unwrap();
+    let events = events_for(preset, &tree.pmus(), &PresetOptions::default()).unwrap();
     events.into_iter().map(|event| event.encoding).collect()
 }
 
-fn above(ldlat: u32) -> Options {
-    Options { ldlat: Some(ldlat), ..Options::default() }
+fn above(ldlat: u32) -> PresetOptions {
+    PresetOptions { ldlat: Some(ldlat), ..PresetOptions::default() }
 }
 
 fn reason(preset: Preset, tree: &fixture::Tree) -> String {
-    events_for(preset, &tree.pmus(), &Options::default()).unwrap_err().reason
+    events_for(preset, &tree.pmus(), &PresetOptions::default()).unwrap_err().reason
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn intel_takes_what_sysfs_names() {
     assert_eq!(encodings(Preset::C2c, &skl).len(), 2);
     let spr = events_for(Preset::Mem, &fixture::spr().pmus(), &above(100)).unwrap();
     assert_eq!((spr[0].config1, spr[0].leader.is_some(), spr[1].config), (100, true, 0x2cd));
-    assert_eq!((spr[0].name.as_str(), spr[0].precise), ("mem-loads", Level::Max));
+    assert_eq!((spr[0].name.as_str(), spr[0].precise), ("mem-loads", PreciseLevel::Max));
     let too_large = events_for(Preset::Loads, &fixture::spr().pmus(), &above(70_000));
     assert!(too_large.unwrap_err().reason.contains("too large"));
 }
@@ -50,16 +50,16 @@ fn a_hybrid_cpu_has_an_event_for_each_kind_of_core() {
         ]
     );
     assert_eq!(encodings(Preset::Skid, &adl).len(), 4);
-    let loads = events_for(Preset::Loads, &adl.pmus(), &Options::default()).unwrap();
+    let loads = events_for(Preset::Loads, &adl.pmus(), &PresetOptions::default()).unwrap();
     assert_eq!([&*loads[0].name, &*loads[1].name], ["cpu_core/mem-loads/", "cpu_atom/mem-loads/"]);
-    let locks = events_for(Preset::Locks, &adl.pmus(), &Options::default()).unwrap();
+    let locks = events_for(Preset::Locks, &adl.pmus(), &PresetOptions::default()).unwrap();
     assert_eq!(locks[1].name, "cpu_atom/mem_uops_retired.lock_loads/");
 }
 
 #[test]
 fn amd_takes_ibs_and_filters() {
     let pmus = fixture::zen4().pmus();
-    let loads = &events_for(Preset::Loads, &pmus, &Options::default()).unwrap()[0];
+    let loads = &events_for(Preset::Loads, &pmus, &PresetOptions::default()).unwrap()[0];
     assert_eq!(
         (loads.encoding.as_str(), loads.filter.as_deref()),
         ("ibs_op/cnt_ctl=0x1/", Some("mem_op == load"))
@@ -86,7 +86,7 @@ fn amd_takes_ibs_and_filters() {
 #[test]
 fn skid_has_two_sides() {
     for tree in [fixture::skl(), fixture::zen4()] {
-        let events = events_for(Preset::Skid, &tree.pmus(), &Options::default()).unwrap();
+        let events = events_for(Preset::Skid, &tree.pmus(), &PresetOptions::default()).unwrap();
         assert_eq!(events.len(), 2);
         assert_eq!(ladder::ladder(&events[1], Precision::Auto).levels, [0]);
         assert_ne!(ladder::ladder(&events[0], Precision::Require).levels, Vec::<u8>::new());

@@ -8,7 +8,7 @@ use precise_model::{Fields, TaggedOf};
 /// The precise level that the text of an event requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum PreciseLevel {
     /// No modifier: `--precise` decides.
     #[default]
     Unspecified,
@@ -41,7 +41,7 @@ pub enum Exactness {
 
 /// What to decode from the IBS registers of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Tagged {
+pub struct TaggedFields {
     /// Which outcome to decode.
     pub of: TaggedOf,
     /// Whether the CPU has the errata of Zen 3: `precise_common::ibs::Outcome::of_op`.
@@ -72,7 +72,7 @@ pub struct EventRequest {
     pub config3: u64,
     /// The precise level that the text requests. [`super::ladder()`] turns it into the levels to
     /// try.
-    pub precise: Level,
+    pub precise: PreciseLevel,
     /// Whether counting excludes user space (`:k`).
     pub exclude_user: bool,
     /// Whether counting excludes the kernel (`:u`).
@@ -94,7 +94,7 @@ pub struct EventRequest {
     /// requests no data source. `None` if no leader is needed.
     pub leader: Option<Box<EventRequest>>,
     /// What is decoded from the hardware's registers; `None` unless the event is IBS.
-    pub tagged: Option<Tagged>,
+    pub tagged: Option<TaggedFields>,
     /// Whether its samples are stores even if their data source says otherwise:
     /// [`precise_common::data_src::DataSource::as_store`].
     pub stores: bool,

@@ -4,7 +4,7 @@
 //! and the first lines of each file describe the columns. Only names and numbers were taken from
 //! Intel's lists.
 
-use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
+use super::request::{EventRequest, Exactness, NO_FIELDS, PreciseLevel, Traits, period};
 use super::sysfs::{Pmu, Pmus};
 use precise_model::Fields;
 use precise_model::Preset;
@@ -216,7 +216,7 @@ pub fn of(pmu: &Pmu, pmus: &Pmus) -> Vec<TableEvent> {
 pub(super) fn hold_back(request: &mut EventRequest, pmu: &Pmu, pmus: &Pmus, known: bool) {
     let few = Core::of(pmu).filter(|core| pmus.cpu.vendor == Vendor::Intel && core.records_few());
     let Some(core) = few else { return };
-    if !known && request.precise == Level::Unspecified {
+    if !known && request.precise == PreciseLevel::Unspecified {
         request.exactness = Exactness::Never(format!(
             "{} cores are not known to write records for this event; try it with :pp",
             core.name()

@@ -2,7 +2,7 @@
 
 use super::error::EncodeError;
 use super::names;
-use super::request::Level;
+use super::request::PreciseLevel;
 use super::sysfs::{Pmu, Word};
 use precise_model::encoding::number;
 use precise_model::suggest::nearest;
@@ -14,7 +14,7 @@ type Result<T> = std::result::Result<T, EncodeError>;
 pub(super) struct Modifiers {
     pub user: bool,
     pub kernel: bool,
-    pub level: Level,
+    pub level: PreciseLevel,
 }
 
 impl Modifiers {
@@ -26,16 +26,16 @@ impl Modifiers {
                 'u' => read.user = true,
                 'k' => read.kernel = true,
                 'p' => count += 1,
-                'P' => read.level = Level::Max,
+                'P' => read.level = PreciseLevel::Max,
                 _ => return error(format!("'{c}' is not a modifier; valid modifiers: u, k, p, pp, ppp, P")),
             }
         }
         match count {
             0 => {}
-            _ if read.level == Level::Max => {
+            _ if read.level == PreciseLevel::Max => {
                 return error("the modifiers p and P exclude each other".to_owned());
             }
-            1..=3 => read.level = Level::Given(count),
+            1..=3 => read.level = PreciseLevel::Given(count),
             _ => return error("more than three p; the highest level is 3".to_owned()),
         }
         Ok(read)
@@ -44,9 +44,9 @@ impl Modifiers {
     /// Returns the modifiers as text in a fixed order, after `separator`; empty if there are none.
     pub fn after(&self, separator: &str) -> String {
         let level = match self.level {
-            Level::Max => "P",
-            Level::Given(level) => &"ppp"[..usize::from(level.min(3))],
-            Level::Unspecified => "",
+            PreciseLevel::Max => "P",
+            PreciseLevel::Given(level) => &"ppp"[..usize::from(level.min(3))],
+            PreciseLevel::Unspecified => "",
         };
         let text =
             format!("{}{}{level}", if self.user { "u" } else { "" }, if self.kernel { "k" } else { "" });

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use super::elf::{is_wide, le32, le64, read_up_to, read_vec};
-use super::sections::{Section, Sections};
+use super::sections::{FileSection, Sections};
 
 /// Maximum number of bytes of a copy.
 pub(super) const MAX_FILE: u64 = 1 << 30;
@@ -68,7 +68,7 @@ pub(super) fn copy(file: &File, lines: bool) -> io::Result<Copied> {
 
 /// Returns for each section whether it is copied.
 fn wanted(sections: &Sections, lines: bool) -> Vec<bool> {
-    let of_debug = |section: &Section| {
+    let of_debug = |section: &FileSection| {
         let name = section.name.as_str();
         name.starts_with(".debug_") || name.starts_with(".zdebug_") || name == ".gnu_debugaltlink"
     };

@@ -18,7 +18,9 @@ use super::confine::Confinement;
 use super::elf::Headers;
 use super::keeper::Keeper;
 use super::limit::{Limit, START_LIMIT, cpu_time};
-use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, OrderReply, Reply, Request, WorkerOrder};
+use super::protocol::{
+    FileId, FoundSymbol, JitAnswer, MAX_ADDRESSES, OrderReply, ReaderRequest, Reply, WorkerOrder,
+};
 use super::unwind::UnwindInfo;
 use super::wire;
 use crate::error::SamplingError;
@@ -165,7 +167,7 @@ impl Reader {
     ///
     /// Returns why they cannot be read.
     pub fn headers(&mut self, file: &File) -> Result<Option<Headers>, Trouble> {
-        match self.ask(&Request::Inspect, &[file])? {
+        match self.ask(&ReaderRequest::Inspect, &[file])? {
             Reply::Headers(headers) => Ok(headers),
             other => Err(unexpected(&other)),
         }
@@ -177,7 +179,7 @@ impl Reader {
     ///
     /// Returns why the file cannot be read.
     pub fn has_checksum(&mut self, file: &File, sum: u32) -> Result<bool, Trouble> {
-        match self.ask(&Request::Checksum(sum), &[file])? {
+        match self.ask(&ReaderRequest::Checksum(sum), &[file])? {
             Reply::Checksum(same) => Ok(same),
             other => Err(unexpected(&other)),
         }
@@ -192,7 +194,7 @@ impl Reader {
         supplement: Option<(FileId, &File)>,
         addresses: &[u64],
         mut note: impl FnMut(&str, &Trouble),
-    ) -> Vec<Found> {
+    ) -> Vec<FoundSymbol> {
         let mut found = Vec::with_capacity(addresses.len());
         for part in addresses.chunks(MAX_ADDRESSES) {
             let answer = loop {
@@ -202,7 +204,7 @@ impl Reader {
                     Level::Symbols => ("symbols", Level::Nothing),
                     Level::Nothing => break None,
                 };
-                let request = Request::Symbols {
+                let request = ReaderRequest::Symbols {
                     file: id,
                     supplement: supplement.map(|(id, _)| id),
                     lines: level == Level::Lines,
@@ -222,7 +224,7 @@ impl Reader {
                 note(what, &trouble);
                 self.levels.insert(id, below);
             };
-            found.extend(answer.unwrap_or_else(|| vec![Found::Failed; part.len()]));
+            found.extend(answer.unwrap_or_else(|| vec![FoundSymbol::Failed; part.len()]));
         }
         found
     }
@@ -250,7 +252,8 @@ impl Reader {
             if self.levels.get(&id).is_some_and(|level| *level < Level::Lines) {
                 return Err(Trouble::Failed("it could not be read before".to_owned()));
             }
-            let request = Request::Types { file: id, start, code: code.to_vec(), wanted: part.to_vec() };
+            let request =
+                ReaderRequest::Types { file: id, start, code: code.to_vec(), wanted: part.to_vec() };
             match self.ask(&request, &[file]) {
                 Ok(Reply::Types(answer)) if answer.instructions.len() == part.len() => all.append(answer),
                 Ok(other) => return Err(unexpected(&other)),
@@ -276,7 +279,7 @@ impl Reader {
             if self.levels.get(&map) == Some(&Level::Nothing) {
                 return Err(Trouble::Failed("it could not be read before".to_owned()));
             }
-            match self.ask(&Request::Jit { map, addresses: part.to_vec() }, &[file]) {
+            match self.ask(&ReaderRequest::Jit { map, addresses: part.to_vec() }, &[file]) {
                 Ok(Reply::Jit(answer)) if answer.functions.len() == part.len() => {
                     all.functions.extend(answer.functions);
                     all.refused = answer.refused;
@@ -303,7 +306,7 @@ impl Reader {
         if self.without_unwind.contains(&id) {
             return Err(Trouble::Failed("it could not be read before".to_owned()));
         }
-        match self.ask(&Request::Unwind, &[file]) {
+        match self.ask(&ReaderRequest::Unwind, &[file]) {
             Ok(Reply::Unwind(info)) => {
                 info.check().map(|()| info).map_err(|why| Trouble::Failed(why.to_owned()))
             }
@@ -325,14 +328,14 @@ impl Reader {
         });
         // Without a worker nothing is open.
         if !ids.is_empty() && self.worker.is_some() {
-            let _the_next_request_will_say = self.ask(&Request::Forget(ids), &[]);
+            let _the_next_request_will_say = self.ask(&ReaderRequest::Forget(ids), &[]);
         }
     }
 
     /// Asks the worker. A worker that dies is replaced and asked again, unless it was fresh:
     /// what it read before may have been the cause. So is one that ended with the nursery, as often
     /// as the nursery is replaced.
-    fn ask(&mut self, request: &Request, files: &[&File]) -> Result<Reply, Trouble> {
+    fn ask(&mut self, request: &ReaderRequest, files: &[&File]) -> Result<Reply, Trouble> {
         loop {
             self.worker()?;
             let was_fresh = std::mem::replace(&mut self.fresh, false);
@@ -354,7 +357,7 @@ impl Reader {
         }
     }
 
-    fn ask_once(&self, request: &Request, files: &[&File]) -> io::Result<Reply> {
+    fn ask_once(&self, request: &ReaderRequest, files: &[&File]) -> io::Result<Reply> {
         let worker = self.worker.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let descriptors: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
         wire::send(&worker.socket, request, &descriptors)?;

@@ -29,7 +29,7 @@ struct JitFunction {
 
 /// Perf maps by the number of their file.
 #[derive(Debug, Default)]
-pub(super) struct PerfMaps {
+pub(super) struct OpenPerfMaps {
     maps: FxHashMap<FileId, PerfMap>,
 }
 
@@ -51,7 +51,7 @@ struct Functions {
     refused: u64,
 }
 
-impl PerfMaps {
+impl OpenPerfMaps {
     /// Reads what is new in a map, and looks up addresses in it.
     pub(super) fn find(&mut self, id: FileId, file: &File, addresses: &[u64]) -> JitAnswer {
         let others = self.maps.iter().filter(|(of, _)| **of != id);
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn a_growing_map_is_followed() {
         let mut file = tempfile::tempfile().expect("a file");
-        let mut maps = PerfMaps::default();
+        let mut maps = OpenPerfMaps::default();
         write!(file, "1000 10 first\n2000 10 sec").expect("written");
         let found =
-            |maps: &mut PerfMaps, file: &File| maps.find(1, file, &[0x1008, 0x2000, 0x1010]).functions;
+            |maps: &mut OpenPerfMaps, file: &File| maps.find(1, file, &[0x1008, 0x2000, 0x1010]).functions;
         assert_eq!(found(&mut maps, &file), [Some(("first".into(), 8)), None, None]);
         writeln!(file, "ond").expect("written");
         assert_eq!(found(&mut maps, &file)[1], Some(("second".into(), 0)));

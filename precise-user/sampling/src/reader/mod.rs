@@ -63,7 +63,7 @@ pub fn read_anything(bytes: &[u8]) -> std::io::Result<()> {
         let checked = info.check();
         debug_assert_eq!(checked, Ok(()));
     }
-    jit::PerfMaps::default().find(1, &file, &addresses);
+    jit::OpenPerfMaps::default().find(1, &file, &addresses);
     let name = demangle::demangle(&String::from_utf8_lossy(bytes));
     debug_assert!(name.len() <= protocol::MAX_TEXT);
     Ok(())

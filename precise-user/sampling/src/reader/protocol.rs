@@ -43,7 +43,7 @@ pub enum OrderReply {
 
 /// A question to a worker. The descriptors of the files come with the message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
+pub enum ReaderRequest {
     /// The headers of one file.
     Inspect,
     /// The symbols at virtual addresses of a file.
@@ -92,7 +92,7 @@ pub enum Reply {
     /// The headers; `None` if the file is not an ELF file.
     Headers(Option<Headers>),
     /// The symbols, in the order of the addresses.
-    Symbols(Vec<Found>),
+    Symbols(Vec<FoundSymbol>),
     /// The types of a function's accesses.
     Types(TypedCode),
     /// Whether the checksum is right.
@@ -118,7 +118,7 @@ pub struct JitAnswer {
 
 /// The symbol at an address, or that there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Found {
+pub enum FoundSymbol {
     /// A symbol.
     Symbol(Symbol),
     /// The file has no symbol at the address.
@@ -139,7 +139,7 @@ pub struct Symbol {
     /// The size in bytes, if the symbol has one.
     pub size: Option<u64>,
     /// The line of the queried address, if known.
-    pub line: Option<Line>,
+    pub line: Option<FileLine>,
     /// The functions that are inlined at the address, from the outermost to the innermost.
     pub inlined: Vec<Inlined>,
 }
@@ -150,12 +150,12 @@ pub struct Inlined {
     /// The demangled name.
     pub name: String,
     /// The line of the queried address in this function, if known.
-    pub line: Option<Line>,
+    pub line: Option<FileLine>,
 }
 
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct FileLine {
     /// The path of the source file, as the compiler wrote it.
     pub path: String,
     /// The number of the line, if known.

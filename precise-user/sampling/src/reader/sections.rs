@@ -17,7 +17,7 @@ const SHF_COMPRESSED: u64 = 1 << 11;
 
 /// A section.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Section {
+pub struct FileSection {
     /// The name; empty if it is not UTF-8.
     pub name: String,
     /// The type, as in elf(5).
@@ -38,7 +38,7 @@ pub struct Section {
 #[derive(Clone, Debug, Default)]
 pub struct Sections {
     /// The sections.
-    pub all: Vec<Section>,
+    pub all: Vec<FileSection>,
     /// The table in the file.
     pub raw: Vec<u8>,
     /// The size of an entry of the table, in bytes.
@@ -71,7 +71,7 @@ impl Sections {
         let count = if count == 0 { first.size } else { u64::from(count) }.min(MAX_SECTIONS);
         let mut raw = read_vec(file, table, count * entry as u64)?;
         raw.truncate(raw.len() / entry * entry);
-        let mut all: Vec<Section> = raw.chunks_exact(entry).map(|raw| section(raw, wide)).collect();
+        let mut all: Vec<FileSection> = raw.chunks_exact(entry).map(|raw| section(raw, wide)).collect();
         let names = if names == EXTENDED { first.link as usize } else { usize::from(names) };
         let texts = match all.get(names) {
             Some(section) => read_vec(file, section.offset, section.size.min(MAX_NAMES))?,
@@ -90,12 +90,12 @@ impl Sections {
     }
 
     /// Returns the first section with this name.
-    pub fn named(&self, name: &str) -> Option<&Section> {
+    pub fn named(&self, name: &str) -> Option<&FileSection> {
         self.all.iter().find(|section| section.name == name)
     }
 }
 
-fn section(raw: &[u8], wide: bool) -> Section {
+fn section(raw: &[u8], wide: bool) -> FileSection {
     let narrow = |at| u64::from(le32(raw, at));
     let (flags, address, offset, size, link) = if wide {
         (le64(raw, 8), le64(raw, 16), le64(raw, 24), le64(raw, 32), le32(raw, 40))
@@ -103,5 +103,5 @@ fn section(raw: &[u8], wide: bool) -> Section {
         (narrow(8), narrow(12), narrow(16), narrow(20), le32(raw, 24))
     };
     let compressed = flags & SHF_COMPRESSED != 0;
-    Section { name: String::new(), kind: le32(raw, 4), compressed, address, offset, size, link }
+    FileSection { name: String::new(), kind: le32(raw, 4), compressed, address, offset, size, link }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::protocol::Found;
+use super::protocol::FoundSymbol;
 use super::*;
 
 /// Makes the program of these tests the reader when it is executed as one: it has no `main` of its
@@ -35,7 +35,7 @@ fn own() -> (File, u64) {
 }
 
 /// Returns the names and the notes of a file.
-fn names(reader: &mut Reader, file: &File, addresses: &[u64]) -> (Vec<Found>, Vec<String>) {
+fn names(reader: &mut Reader, file: &File, addresses: &[u64]) -> (Vec<FoundSymbol>, Vec<String>) {
     let (id, mut notes) = (reader.new_id(), Vec::new());
     let found = reader.symbols((id, file), None, addresses, |what, why| notes.push(format!("{what}: {why}")));
     (found, notes)
@@ -47,7 +47,7 @@ fn functions_and_lines_of_this_program() {
     let (file, address) = own();
     let (found, notes) = names(&mut reader, &file, &[address, 1 << 60]);
     assert_eq!(notes, Vec::<String>::new());
-    let [Found::Symbol(symbol), Found::None] = &found[..] else { panic!("{found:?}") };
+    let [FoundSymbol::Symbol(symbol), FoundSymbol::None] = &found[..] else { panic!("{found:?}") };
     assert_eq!((symbol.address, symbol.offset), (address, 0));
     assert!(symbol.name.ends_with("reader::tests::a_known_function"), "{}", symbol.name);
     assert!(symbol.line.as_ref().is_some_and(|line| line.path.ends_with("reader/tests.rs")), "{symbol:?}");
@@ -204,7 +204,7 @@ fn a_file_without_debug_information_has_its_symbols() {
     ]);
     let (found, notes) = names(&mut reader, &file, &[0x1004, 0x2000]);
     assert_eq!(notes, Vec::<String>::new());
-    let [Found::Symbol(symbol), Found::None] = &found[..] else { panic!("{found:?}") };
+    let [FoundSymbol::Symbol(symbol), FoundSymbol::None] = &found[..] else { panic!("{found:?}") };
     assert_eq!(
         (symbol.name.as_str(), symbol.offset, symbol.size),
         ("space::foo(int, bool, char)", 4, Some(16))
@@ -224,14 +224,14 @@ fn what_a_file_claims_is_not_believed() {
         (".debug_info", 1, 1 << 11, 0, &compressed, compressed.len() as u64),
     ]);
     let (found, notes) = names(&mut reader, &claims, &[0x1000]);
-    assert!(matches!(&found[..], [Found::Symbol(symbol)] if symbol.name == "f"), "{found:?}");
+    assert!(matches!(&found[..], [FoundSymbol::Symbol(symbol)] if symbol.name == "f"), "{found:?}");
     assert!(notes[0].contains("decompressed debug information take 1048576 MiB"), "{notes:?}");
 
     // A table of symbols that is a hole of 4 TiB.
     let holes = elf(&[(".symtab", 2, 0, 1, &symbols, 1 << 42)]);
     holes.set_len(1 << 43).expect("a sparse file");
     let (found, notes) = names(&mut reader, &holes, &[0x1000]);
-    assert_eq!(found, [Found::Failed]);
+    assert_eq!(found, [FoundSymbol::Failed]);
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[1].starts_with("symbols: its symbols and debug information take 4194304 MiB"), "{notes:?}");
 
@@ -253,10 +253,10 @@ fn a_file_may_shrink_while_it_is_used() {
     let before = named(&mut reader);
     file.set_len(0).expect("truncated");
     assert_eq!(named(&mut reader), before);
-    assert!(matches!(&before[..], [Found::Symbol(_)]));
+    assert!(matches!(&before[..], [FoundSymbol::Symbol(_)]));
     // Not even when nothing of it was read yet.
     let (found, _) = names(&mut reader, &file, &[0x1000]);
-    assert_eq!((found, reader.lost_workers()), (vec![Found::Failed], 0));
+    assert_eq!((found, reader.lost_workers()), (vec![FoundSymbol::Failed], 0));
 }
 
 #[test]
@@ -316,7 +316,10 @@ fn a_file_is_not_blamed_for_the_end_of_the_nursery() {
     kill_nursery(&reader);
     let (file, address) = own();
     let (found, notes) = names(&mut reader, &file, &[address]);
-    assert!(matches!(&found[..], [Found::Symbol(symbol)] if symbol.line.is_some()), "{found:?} {notes:?}");
+    assert!(
+        matches!(&found[..], [FoundSymbol::Symbol(symbol)] if symbol.line.is_some()),
+        "{found:?} {notes:?}"
+    );
 }
 
 #[test]
@@ -393,12 +396,12 @@ fn a_file_that_ends_its_reader_loses_only_its_lines() {
             (".debug_line", 1, 0, 0, &lines, lines.len() as u64),
         ])
     };
-    let is_f = |found: &[Found]| matches!(found, [Found::Symbol(symbol)] if symbol.name == "f");
+    let is_f = |found: &[FoundSymbol]| matches!(found, [FoundSymbol::Symbol(symbol)] if symbol.name == "f");
 
     // With a sound file of this kind the generator is shown to be right.
     let (found, notes) = names(&mut reader, &file(20), &[0x1000]);
     assert!(is_f(&found) && notes.is_empty(), "{found:?} {notes:?}");
-    let [Found::Symbol(symbol)] = &found[..] else { panic!("{found:?}") };
+    let [FoundSymbol::Symbol(symbol)] = &found[..] else { panic!("{found:?}") };
     assert_eq!((symbol.inlined.len(), symbol.line.is_some()), (20, true));
 
     let (found, notes) = names(&mut reader, &file(1_000_000), &[0x1000]);

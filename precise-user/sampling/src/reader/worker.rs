@@ -13,10 +13,12 @@ use rustc_hash::FxHashMap;
 use super::confine::{self, Confinement};
 use super::copy::{MAX_FILE, copy};
 use super::demangle::{bounded, demangle};
-use super::dwarf::{Code, Programs};
+use super::dwarf::{FunctionCode, Programs};
 use super::elf::{Headers, by_build_id};
-use super::jit::PerfMaps;
-use super::protocol::{FileId, Found, Inlined, Line, MAX_ADDRESSES, MAX_INLINED, Reply, Request, Symbol};
+use super::jit::OpenPerfMaps;
+use super::protocol::{
+    FileId, FileLine, FoundSymbol, Inlined, MAX_ADDRESSES, MAX_INLINED, ReaderRequest, Reply, Symbol,
+};
 use super::{paths, unwind, wire};
 use precise_code::types::TypedCode;
 
@@ -70,7 +72,7 @@ type CopyKey = (FileId, bool);
 struct Worker {
     symbolizer: Symbolizer,
     copies: FxHashMap<CopyKey, Kept>,
-    maps: PerfMaps,
+    maps: OpenPerfMaps,
     programs: Programs,
     clock: u64,
 }
@@ -87,35 +89,35 @@ impl Worker {
         Self {
             symbolizer,
             copies: FxHashMap::default(),
-            maps: PerfMaps::default(),
+            maps: OpenPerfMaps::default(),
             programs: Programs::default(),
             clock: 0,
         }
     }
 
-    fn answer(&mut self, request: Request, files: Vec<File>) -> Reply {
+    fn answer(&mut self, request: ReaderRequest, files: Vec<File>) -> Reply {
         let mut files = files.into_iter();
         let (file, second) = (files.next(), files.next());
         let answer = match (request, file) {
-            (Request::Forget(ids), _) => {
+            (ReaderRequest::Forget(ids), _) => {
                 ids.into_iter().for_each(|id| self.forget(id));
                 Ok(Reply::Done)
             }
             (_, None) => Err(io::Error::other("a request came without its file")),
-            (Request::Inspect, Some(file)) => Headers::read(&file).map(Reply::Headers),
-            (Request::Checksum(expected), Some(file)) => {
+            (ReaderRequest::Inspect, Some(file)) => Headers::read(&file).map(Reply::Headers),
+            (ReaderRequest::Checksum(expected), Some(file)) => {
                 checksum(&file).map(|sum| Reply::Checksum(sum == expected))
             }
-            (Request::Jit { map, addresses }, Some(file)) => {
+            (ReaderRequest::Jit { map, addresses }, Some(file)) => {
                 Ok(Reply::Jit(self.maps.find(map, &file, &addresses)))
             }
-            (Request::Unwind, Some(file)) => unwind::read(&file).map(Reply::Unwind),
-            (Request::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
+            (ReaderRequest::Unwind, Some(file)) => unwind::read(&file).map(Reply::Unwind),
+            (ReaderRequest::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
             }
-            (Request::Types { file: id, start, code, wanted }, Some(file)) => {
-                let code = Code { start, bytes: &code, wanted: &wanted };
+            (ReaderRequest::Types { file: id, start, code, wanted }, Some(file)) => {
+                let code = FunctionCode { start, bytes: &code, wanted: &wanted };
                 self.types(id, &file, &code).map(Reply::Types)
             }
         };
@@ -128,7 +130,7 @@ impl Worker {
         file: &File,
         supplement: Option<(FileId, File)>,
         addresses: &[u64],
-    ) -> io::Result<Vec<Found>> {
+    ) -> io::Result<Vec<FoundSymbol>> {
         let addresses = addresses.get(..addresses.len().min(MAX_ADDRESSES)).unwrap_or_default();
         self.clock += 1;
         if let Some((id, file)) = supplement {
@@ -150,7 +152,7 @@ impl Worker {
         Ok(found.into_iter().map(|symbolized| answer_of(symbolized, &mut room)).collect())
     }
 
-    fn types(&mut self, id: FileId, file: &File, code: &Code<'_>) -> io::Result<TypedCode> {
+    fn types(&mut self, id: FileId, file: &File, code: &FunctionCode<'_>) -> io::Result<TypedCode> {
         self.clock += 1;
         self.keep((id, true), file)?;
         let Some(kept) = self.copies.get(&(id, true)) else { return Ok(TypedCode::default()) };
@@ -207,26 +209,26 @@ impl Worker {
 }
 
 /// Returns what is sent of an answer of the library. Texts are taken out of `room`, in bytes.
-fn answer_of(symbolized: Symbolized<'_>, room: &mut usize) -> Found {
+fn answer_of(symbolized: Symbolized<'_>, room: &mut usize) -> FoundSymbol {
     let symbol = match symbolized {
         Symbolized::Sym(symbol) => convert(&symbol),
-        Symbolized::Unknown(symbolize::Reason::IgnoredError) => return Found::Failed,
-        Symbolized::Unknown(_) => return Found::None,
+        Symbolized::Unknown(symbolize::Reason::IgnoredError) => return FoundSymbol::Failed,
+        Symbolized::Unknown(_) => return FoundSymbol::None,
     };
-    let path = |line: &Option<Line>| line.as_ref().map_or(0, |line| line.path.len());
+    let path = |line: &Option<FileLine>| line.as_ref().map_or(0, |line| line.path.len());
     let inlined: usize = symbol.inlined.iter().map(|frame| frame.name.len() + path(&frame.line) + 16).sum();
     let takes = symbol.name.len() + path(&symbol.line) + inlined + 64;
     if takes > *room {
-        return Found::Failed;
+        return FoundSymbol::Failed;
     }
     *room -= takes;
-    Found::Symbol(symbol)
+    FoundSymbol::Symbol(symbol)
 }
 
 /// Returns a symbol of the library, with demangled and bounded names.
 pub(crate) fn convert(symbol: &Sym<'_>) -> Symbol {
     let line = |info: Option<&CodeInfo<'_>>| {
-        info.map(|info| Line { path: bounded(&info.to_path().to_string_lossy()), number: info.line })
+        info.map(|info| FileLine { path: bounded(&info.to_path().to_string_lossy()), number: info.line })
     };
     let inlined = symbol.inlined.iter().take(MAX_INLINED);
     Symbol {

@@ -25,7 +25,7 @@ use precise_model::{Capture, CodeLocation, DataLocation, Dimension, Interner, Lo
 use precise_model::{Chain, ChainEnd, Stack};
 use precise_model::{Name, NameId, Names, Reason};
 use precise_records::Chains;
-use precise_records::record::FileId;
+use precise_records::record::MappedFileId;
 
 /// Maximum number of addresses that are looked up together. After each such batch, a run that is
 /// over may stop looking up names.
@@ -548,7 +548,7 @@ pub(crate) fn late_code(names: &mut Names, query: &CodeQuery, mappings: bool) ->
         runtime_address: query.address,
         module: file.map_or(late, |(_, image)| Name::Known(names.intern(&image.name()))),
         build_id: match file.map(|(_, image)| image.id) {
-            Some(FileId::BuildId(id)) => names.intern(&id.hex()),
+            Some(MappedFileId::BuildId(id)) => names.intern(&id.hex()),
             _ => NameId::default(),
         },
         file_offset: file.map_or(0, |(mapped, _)| mapped.file_offset(query.address)),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::run::made_tests::{CODE, FILE, assembler, cell, cgroup_made, exec, exec_of, exit, processes};
-use precise_common::cell::{Class, Key};
+use precise_common::cell::{CellKey, Class};
 use precise_common::stack::{CONTEXT_USER, id_of};
 
 const WINDOW: Range<u64> = 100..200;
@@ -37,7 +37,8 @@ fn text(assembler: &mut Assembler, name: Name) -> Result<String, Reason> {
 #[test]
 fn cells_of_all_cpus_are_one_row_unless_the_run_groups_by_cpu() {
     let cells = [(0, cell(0, 0, 5)), (1, cell(0, 0, 7)), (7, cell(0, 0, 11))];
-    let cells = cells.map(|(cpu, cell)| (cpu, Cell { key: Key::default(), latency_max: cpu as u32, ..cell }));
+    let cells =
+        cells.map(|(cpu, cell)| (cpu, Cell { key: CellKey::default(), latency_max: cpu as u32, ..cell }));
     let nobody = processes(&[]);
     let together = rows(&mut assembler(&[]), &nobody, &cells);
     let [row] = &together[..] else { panic!("{together:?}") };
@@ -113,7 +114,7 @@ fn data_addresses_are_of_one_address_space() {
     let both = processes(&[exec(1, 10, "first"), exec(2, 20, "second")].concat());
     let with_address = |pid, address, count| {
         let made = cell(pid, 0, count);
-        (0, Cell { key: Key { address, ..made.key }, ..made })
+        (0, Cell { key: CellKey { address, ..made.key }, ..made })
     };
     let cells = [
         with_address(10, CODE, 1),
@@ -136,7 +137,7 @@ fn cgroups_have_names_where_they_were_seen() {
     assembler.cgroup_made(u64::MAX - 1, "/made/just/now");
     let in_cgroup = |cgroup, count| {
         let made = cell(0, 0, count);
-        (0, Cell { key: Key { cgroup, ..Key::default() }, ..made })
+        (0, Cell { key: CellKey { cgroup, ..CellKey::default() }, ..made })
     };
     let made =
         rows(&mut assembler, &processes(&[]), &[in_cgroup(u64::MAX - 1, 1), in_cgroup(u64::MAX - 2, 2)]);
@@ -160,7 +161,7 @@ fn chains_are_joined_with_the_instruction_or_say_why_they_are_missing() {
     let chains: Chains = [(chain, entries.as_slice().into())].into_iter().collect();
     let with_chain = |address, count| {
         let made = cell(10, CODE + 0x10, count);
-        (0, Cell { key: Key { address, ..made.key }, ..made })
+        (0, Cell { key: CellKey { address, ..made.key }, ..made })
     };
     let cells = [
         with_chain(chain, 1),
@@ -194,7 +195,7 @@ fn chains_are_joined_with_the_instruction_or_say_why_they_are_missing() {
 #[test]
 fn what_a_cell_says_of_its_class_is_in_the_row() {
     let class = Class::EXACT | Class::HAS_LATENCY | 17 << Class::LATENCY_SHIFT | 0x21;
-    let made = Cell { key: Key { class, ..Key::default() }, ..cell(0, 0, 1) };
+    let made = Cell { key: CellKey { class, ..CellKey::default() }, ..cell(0, 0, 1) };
     let row = rows(&mut assembler(&[]), &processes(&[]), &[(0, made)]).remove(0);
     assert!(row.exact && !row.kernel);
     assert_eq!((row.latency_bucket, row.data_src, row.outcome), (Some(17), 0x21, Outcome::of(Class(class))));

@@ -42,7 +42,7 @@ pub struct Held {
 
 /// A command that was released to run.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningCommand {
     child: std::process::Child,
 }
 
@@ -131,7 +131,7 @@ impl Held {
     /// # Errors
     ///
     /// Returns an error if the program does not exist or cannot be executed.
-    pub fn release(mut self) -> Result<Running, SamplingError> {
+    pub fn release(mut self) -> Result<RunningCommand, SamplingError> {
         let name = self.name.to_string_lossy().into_owned();
         let failed = |error: io::Error| {
             SamplingError::failed(format!("cannot run {name}"), error).remedy(Remedy::CheckCommand)
@@ -147,11 +147,11 @@ impl Held {
                 )
             })?
             .map_err(failed)?;
-        Ok(Running { child })
+        Ok(RunningCommand { child })
     }
 }
 
-impl Running {
+impl RunningCommand {
     /// Returns the exit status if the command has ended.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use precise_common::ledger::Counter;
 
 use super::{
     governor::{Governor, Spent, scaled},
-    opening::Sampled,
+    opening::SampledEvent,
     plan::{EPOCH, Plan, Target},
 };
 use crate::kernel::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
@@ -75,8 +75,8 @@ struct OfEvent {
 
 impl Cost {
     /// Starts to measure. Must be called on the thread that reads the tables.
-    pub fn new(plan: &Plan, events: &[Sampled]) -> Self {
-        let of = |event: &Sampled| OfEvent {
+    pub fn new(plan: &Plan, events: &[SampledEvent]) -> Self {
+        let of = |event: &SampledEvent| OfEvent {
             interrupt_ns: interrupt_ns(event.trigger) as f64,
             // Events that run on IBS, also through the core's PMU, start with such a period.
             sixteens: event.trigger == Trigger::Hardware
@@ -111,14 +111,14 @@ impl Cost {
     }
 
     /// Adds the cost since the last look, and changes the rates if the budget requires it.
-    pub fn look(&mut self, sampled: &mut [Sampled]) {
+    pub fn look(&mut self, sampled: &mut [SampledEvent]) {
         let spent = self.spent(sampled);
         let scale = self.governor.as_mut().and_then(|governor| governor.look(&spent));
         self.apply(scale, sampled);
     }
 
     /// Adds the cost since the last look, and ends the epoch.
-    pub fn end_epoch(&mut self, sampled: &mut [Sampled]) {
+    pub fn end_epoch(&mut self, sampled: &mut [SampledEvent]) {
         self.look(sampled);
         // The rest at the end of a run is shorter than a window, so its share would not be
         // comparable.
@@ -157,7 +157,7 @@ impl Cost {
         std::mem::take(&mut self.notes)
     }
 
-    fn spent(&mut self, sampled: &[Sampled]) -> Spent {
+    fn spent(&mut self, sampled: &[SampledEvent]) -> Spent {
         let mut by_cpu: Vec<f64> = Vec::new();
         for (of, event) in self.events.iter_mut().zip(sampled) {
             let each = of.interrupt_ns + measured_ns(event).unwrap_or(UNMEASURED_NS);
@@ -182,7 +182,7 @@ impl Cost {
         spent
     }
 
-    fn apply(&mut self, scale: Option<f64>, sampled: &mut [Sampled]) {
+    fn apply(&mut self, scale: Option<f64>, sampled: &mut [SampledEvent]) {
         let Some(scale) = scale else { return };
         for (of, event) in self.events.iter_mut().zip(sampled) {
             let new = slower(of.asked, scale, of.sixteens);
@@ -207,7 +207,7 @@ impl Cost {
 
     /// Returns the overhead of the whole run, the rate changes of each event, and the notes for the
     /// reader.
-    pub fn finish(&mut self, sampled: &[Sampled]) -> (Overhead, Vec<Vec<RateChange>>, Vec<String>) {
+    pub fn finish(&mut self, sampled: &[SampledEvent]) -> (Overhead, Vec<Vec<RateChange>>, Vec<String>) {
         self.spent(sampled);
         let overhead = self.overhead(sampled);
         let changes = self.take_rate_changes();
@@ -222,7 +222,7 @@ impl Cost {
     }
 
     /// Returns the overhead from the start of the run to the last look.
-    pub fn overhead(&self, sampled: &[Sampled]) -> Overhead {
+    pub fn overhead(&self, sampled: &[SampledEvent]) -> Overhead {
         let elapsed = self.last.saturating_sub(self.begun).max(1) as f64;
         let busiest = self.sampling.iter().copied().fold(0.0, f64::max);
         let millionths = |part: f64| (part * 1e6).round() as u64;
@@ -257,7 +257,7 @@ pub(crate) fn own_cpu_ns() -> u64 {
 }
 
 /// Returns the average time of the measured samples in nanoseconds; `None` if none was measured.
-fn measured_ns(event: &Sampled) -> Option<f64> {
+fn measured_ns(event: &SampledEvent) -> Option<f64> {
     let table = &event.sampler.program().table;
     average(table.counter(Counter::Timed), table.counter(Counter::TimedNs))
 }

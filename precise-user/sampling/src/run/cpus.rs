@@ -3,11 +3,11 @@
 
 use std::{collections::BTreeMap, fs::File, os::unix::fs::FileExt as _, time::Duration};
 
-use super::opening::Sampled;
+use super::opening::SampledEvent;
 use crate::error::SamplingError;
 use crate::kernel::clock::{boottime_ns, monotonic_ns};
 use crate::kernel::event::Rate;
-use crate::kernel::opener::{Answer, Opener};
+use crate::kernel::opener::{OpenAnswer, Opener};
 use crate::kernel::sideband::Sideband;
 use crate::machine::Root;
 use precise_model::{format_cpu_list, parse_cpu_list};
@@ -111,7 +111,7 @@ impl Cpus {
 
     /// Looks for CPUs that have gone or come. Returns a sentence for each. Whatever fails costs the
     /// samples of one CPU, and is a note.
-    pub fn look(&mut self, events: &mut [Sampled], sideband: &mut Sideband) -> Vec<String> {
+    pub fn look(&mut self, events: &mut [SampledEvent], sideband: &mut Sideband) -> Vec<String> {
         let mut news = Vec::new();
         let (seen, now) = (self.signs.look(), monotonic_ns());
         if seen.uevents != self.seen.uevents || seen.slept_ns.abs_diff(self.seen.slept_ns) > SLEPT {
@@ -160,7 +160,7 @@ impl Cpus {
     }
 
     /// Asks for the events of each online CPU that has none.
-    fn ask(&mut self, online: Vec<u32>, events: &[Sampled]) {
+    fn ask(&mut self, online: Vec<u32>, events: &[SampledEvent]) {
         for cpu in online.into_iter().filter(|cpu| self.live.binary_search(cpu).is_err()) {
             let refused = match self.opening.get(&cpu) {
                 Some(Attempt::Asked(_)) => continue,
@@ -174,9 +174,9 @@ impl Cpus {
     }
 
     /// Starts what was opened.
-    fn adopt(&mut self, events: &mut [Sampled], sideband: &mut Sideband, news: &mut Vec<String>) {
+    fn adopt(&mut self, events: &mut [SampledEvent], sideband: &mut Sideband, news: &mut Vec<String>) {
         while self.opening.values().any(|attempt| matches!(attempt, Attempt::Asked(_))) {
-            let Some(Answer { cpu, opened }) = self.opener.answer(PATIENCE) else { return };
+            let Some(OpenAnswer { cpu, opened }) = self.opener.answer(PATIENCE) else { return };
             let refused = match self.opening.remove(&cpu) {
                 Some(Attempt::Asked(refused) | Attempt::Refused(refused)) => refused,
                 None => 0,
@@ -212,7 +212,7 @@ impl Cpus {
 }
 
 /// Returns the rate in force of each event that does not count on a CPU, and should.
-fn rates(cpu: u32, events: &[Sampled]) -> Vec<Option<Rate>> {
+fn rates(cpu: u32, events: &[SampledEvent]) -> Vec<Option<Rate>> {
     events.iter().map(|event| event.sampler.lacks(cpu).then_some(event.rate)).collect()
 }
 

@@ -7,12 +7,12 @@ use precise_common::config::watched;
 
 use crate::kernel::event::Rate;
 use crate::machine::MachineInfo;
-use crate::pmu::{EventRequest, Exactness, Tagged};
+use crate::pmu::{EventRequest, Exactness, TaggedFields};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use precise_filter as filter;
 use precise_filter::pattern::Pattern;
 use precise_filter::{
-    CgroupMatch, CompileError, Compiled, EventFields, Expr, Fields, ParseError, Resolver, parse,
+    CgroupMatch, CompileError, Compiled, EventFields, Expr, OptionalFields, ParseError, Resolver, parse,
 };
 use precise_model::TaggedOf;
 
@@ -166,7 +166,8 @@ pub fn plan(
 ) -> Result<PlannedEvent, FilterError> {
     let filter = compile(expression, &request, machine, watch)?;
     if filter.needs.access && request.tagged.is_none() {
-        request.tagged = Some(Tagged { of: TaggedOf::Access, zen3_errata: machine.cpu.ibs_zen3_errata() });
+        request.tagged =
+            Some(TaggedFields { of: TaggedOf::Access, zen3_errata: machine.cpu.ibs_zen3_errata() });
     }
     Ok(PlannedEvent { request, rate, filter })
 }
@@ -185,7 +186,7 @@ fn compile(
     let of = |what| request.tagged.is_some_and(|tagged| tagged.of == what);
     // In a planned event, `tagged` is set to the access if the filter needs its registers.
     let registers = request.pmu == "ibs_op" && (request.tagged.is_none() || of(TaggedOf::Access));
-    let fields = Fields {
+    let fields = OptionalFields {
         address: request.fields.address,
         latency: request.fields.latency,
         data_src: request.fields.data_source,
@@ -203,7 +204,7 @@ fn compile(
         request.exactness == Exactness::Ibs && !machine.kernel.is_some_and(|version| version.at_least(6, 2));
     let cgroups = open_cgroups().map_err(FilterError::Cgroups)?;
     let resolver = Cgroup { cgroups: RefCell::new(cgroups), watch };
-    Ok(filter::compile(&whole, filter::Options { legacy_levels }, &resolver)?)
+    Ok(filter::compile(&whole, filter::CompilerOptions { legacy_levels }, &resolver)?)
 }
 
 /// Opens the cgroups of this machine.

@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::pmu::fixture::{self, Tree};
-use crate::pmu::{Options, preset::events_for};
+use crate::pmu::{PresetOptions, preset::events_for};
 use precise_model::Preset;
 
 fn requests(tree: &Tree, preset: Preset) -> Vec<EventRequest> {
-    events_for(preset, &tree.pmus(), &Options::default()).unwrap()
+    events_for(preset, &tree.pmus(), &PresetOptions::default()).unwrap()
 }
 
 fn planned(tree: &Tree, request: &EventRequest, text: Option<&str>) -> Result<PlannedEvent, FilterError> {

@@ -10,14 +10,14 @@ use std::{
 use super::allocator;
 use super::naming::RowSink;
 use crate::error::{ErrorClass, Remedy, SamplingError};
-use precise_capture::Output;
+use precise_capture::FileOutput;
 use precise_capture::temporary;
-use precise_capture::{CaptureFile as _, CaptureWriter, Limits, ReadError, WriteError};
+use precise_capture::{CaptureFile as _, CaptureWriter, ReadError, ReadLimits, WriteError};
 use precise_model::{Capture, Meta, Row};
 
 /// Limits for showing the capture at the end of a run: about 200 MB for the rows, and 1 GB for what
 /// they name while it is read. Larger captures are read from the file.
-const AT_THE_END: Limits = Limits { rows: 1 << 20, bytes: 1 << 30 };
+const AT_THE_END: ReadLimits = ReadLimits { rows: 1 << 20, bytes: 1 << 30 };
 
 /// Writes rows as they are named, until the first error.
 pub struct Writing {
@@ -108,7 +108,7 @@ impl Keeping {
         let old = writer.finish(meta).map_err(|error| failed(error.to_string()))?;
         if let Self::Aside { file, target: Some(target) } = &self {
             let copied = begin(file).and_then(|mut file| {
-                let mut output = Output::create(target)?;
+                let mut output = FileOutput::create(target)?;
                 io::copy(&mut file, &mut output)?;
                 output.commit().map(|_| ())
             });

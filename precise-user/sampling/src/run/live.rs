@@ -11,7 +11,7 @@ use precise_model::{EventInfo, Machine, Meta, SCHEMA_VERSION};
 
 /// Reports the progress of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
+pub enum RunProgress {
     /// Sampling has begun.
     Started {
         /// Memory of the tables in the kernel, in bytes; constant during the run.
@@ -34,7 +34,7 @@ pub enum Progress {
 
 /// A finished run.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedRun {
     /// Metadata of the run.
     pub meta: Meta,
     /// The capture of the run.
@@ -55,10 +55,10 @@ pub struct Finished {
 pub async fn run(
     plan: &Plan,
     output: Option<&Path>,
-    mut progress: impl FnMut(Progress),
-) -> Result<Finished, SamplingError> {
+    mut progress: impl FnMut(RunProgress),
+) -> Result<FinishedRun, SamplingError> {
     let opened = Opened::open(plan)?;
-    let started = Progress::Started {
+    let started = RunProgress::Started {
         table_bytes: opened.table_bytes(),
         ring_bytes: opened.ring_bytes(),
         findings: opened.findings(),
@@ -75,7 +75,7 @@ pub async fn run(
     run.session.release(plan.duration)?;
     progress(started);
     let each = |run: &mut Running<Writing>| {
-        progress(Progress::Epoch {
+        progress(RunProgress::Epoch {
             number: run.epochs - 1,
             seen: run.session.events.iter().map(|event| event.sampler.seen()).sum(),
             elapsed: run.elapsed(),
@@ -114,7 +114,7 @@ pub async fn run(
         .collect();
     let stopped = session.stopped().map(str::to_owned);
     let kept = keeping.finish(writer, &meta)?;
-    Ok(Finished { meta, kept, command, stopped })
+    Ok(FinishedRun { meta, kept, command, stopped })
 }
 
 /// Returns the metadata that is known before sampling.

@@ -29,8 +29,8 @@ use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::clock::{monotonic_ns, thread_cpu_ns};
 use crate::reader;
 use crate::run::heaviest::Heaviest;
-use crate::run::naming_thread::{Around, NamingThread, follow};
-use crate::symbols::process::Limits;
+use crate::run::naming_thread::{NamedFirst, NamingThread, follow};
+use crate::symbols::process::HistoryLimits;
 use crate::symbols::{Processes, Wait};
 use precise_model::digits::counted;
 use precise_model::{Capture, Epoch, EventInfo, Row};
@@ -90,7 +90,7 @@ const MAX_REMEMBERED: usize = 64 << 20;
 /// The most memory that other programs can make a run take, in bytes, however many processes they
 /// start and whatever these map. The rows of the epoch that is being named, the row group that is
 /// not written yet and the symbols of programs come on top.
-pub const MOST_FOR_NAMES: usize = Limits::BYTES + CELLS_WAITING + SIDEBAND_WAITING + MAX_REMEMBERED;
+pub const MOST_FOR_NAMES: usize = HistoryLimits::BYTES + CELLS_WAITING + SIDEBAND_WAITING + MAX_REMEMBERED;
 
 /// How long the thread sleeps at a time while it waits for its allowance.
 const NAP: Duration = Duration::from_millis(20);
@@ -231,7 +231,7 @@ struct NamedByThread {
 }
 
 /// The result of naming, after the sink has taken everything.
-pub struct Named<S> {
+pub struct NamingResult<S> {
     /// The sink of the rows.
     pub sink: S,
     /// Number of samples of each event that were dropped because naming was behind.
@@ -260,7 +260,7 @@ impl<S: RowSink> Naming<S> {
         sink: S,
         events: Vec<EventInfo>,
         allowance: Option<Allowance>,
-        around: Around,
+        around: NamedFirst,
         meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
         let (tell, told) = channel();
@@ -347,7 +347,7 @@ impl<S: RowSink> Naming<S> {
     /// # Errors
     ///
     /// Returns an error if the thread has died, which is a bug.
-    pub fn finish(self, given_up: impl FnMut() -> bool) -> Result<Named<S>, SamplingError> {
+    pub fn finish(self, given_up: impl FnMut() -> bool) -> Result<NamingResult<S>, SamplingError> {
         let Self { tell, shared: handle, thread, options, events, start_unix_ns, .. } = self;
         handle.0.over.store(true, Relaxed);
         drop(tell);
@@ -375,7 +375,7 @@ impl<S: RowSink> Naming<S> {
         named.meta.epochs = epochs;
         if !ended {
             // The processes are known only to the thread.
-            let nobody = Processes::new(Limits::default());
+            let nobody = Processes::new(HistoryLimits::default());
             for next in waiting {
                 let number = assembler.named().meta.epochs.len() as u32;
                 let rows = next.rows(number, &mut assembler, &nobody);
@@ -395,7 +395,7 @@ impl<S: RowSink> Naming<S> {
             ));
         }
         let Capture { meta, .. } = std::mem::take(assembler.named());
-        Ok(Named { sink, dropped: self.dropped, epochs: meta.epochs, busiest, notes })
+        Ok(NamingResult { sink, dropped: self.dropped, epochs: meta.epochs, busiest, notes })
     }
 
     /// Returns the number of samples of each event that were dropped so far because naming was
@@ -443,7 +443,7 @@ struct NamingWorker<S> {
 }
 
 impl<S: RowSink> NamingWorker<S> {
-    fn look_around(&mut self, around: &Around) {
+    fn look_around(&mut self, around: &NamedFirst) {
         let Self { assembler, processes, .. } = self;
         let note = around.look(processes, |processes, wait| assembler.open_early(processes, wait));
         self.notes.extend(note);

@@ -48,7 +48,7 @@ fn drained(cells: &[Cell]) -> Vec<Drained> {
 fn start<S: RowSink>(sink: S) -> Naming<S> {
     let events = vec![EventInfo::default()];
     let assembler = assembler(&[Dimension::Ip, Dimension::Process]);
-    Naming::start(assembler, processes(&[]), sink, events, None, Around::default(), || true).unwrap()
+    Naming::start(assembler, processes(&[]), sink, events, None, NamedFirst::default(), || true).unwrap()
 }
 
 /// A pid above the kernel's maximum (PID_MAX_LIMIT is 4 Mi), so that no process of this machine has
@@ -208,7 +208,7 @@ fn after_the_deadline_only_what_is_known_is_named() {
     let sink = Kept::up_to(usize::MAX);
     let events = vec![EventInfo::default()];
     let mut naming =
-        Naming::start(assembler, processes(&[]), sink.clone(), events, None, Around::default(), || true)
+        Naming::start(assembler, processes(&[]), sink.clone(), events, None, NamedFirst::default(), || true)
             .unwrap();
     naming.sideband(exec(900, PID, "known").to_vec());
     let (first, window) = epoch(1);
@@ -229,9 +229,16 @@ fn naming_waits_for_its_allowance_until_the_run_is_over() {
     let events = vec![EventInfo::default()];
     let assembler = assembler(&[Dimension::Ip, Dimension::Process]);
     let allowance = Some(Allowance::used_up(1e-9));
-    let mut naming =
-        Naming::start(assembler, processes(&[]), sink.clone(), events, allowance, Around::default(), || true)
-            .unwrap();
+    let mut naming = Naming::start(
+        assembler,
+        processes(&[]),
+        sink.clone(),
+        events,
+        allowance,
+        NamedFirst::default(),
+        || true,
+    )
+    .unwrap();
     for second in 1..=3 {
         naming.sideband(exec(second * 1_000 + 10, PID, "storm").to_vec());
         let (epoch, window) = epoch(second);

@@ -104,14 +104,14 @@ impl<T: Send + 'static> NamingThread<T> {
 
 /// What is looked at before the first sample.
 #[derive(Debug, Default)]
-pub(crate) struct Around {
+pub(crate) struct NamedFirst {
     /// The time on the sideband's clock.
     pub now: u64,
     /// The ids of the processes or threads that are sampled, if the run has been given any.
     pub sampled: Vec<u32>,
 }
 
-impl Around {
+impl NamedFirst {
     /// Returns what a run looks at now.
     pub fn of(plan: &Plan) -> Self {
         let sampled = match &plan.target {

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 
 use precise_common::{
     config::{Config, field, key, mode, promote, source},
-    ibs::Outcome,
+    ibs::OutcomeBits,
 };
 
 use super::plan::{CallGraph, Plan, PlannedEvent, Streaming, Target};
 use crate::error::{ErrorClass, Remedy, SamplingError, SyscallError};
 use crate::kernel::clock::monotonic_ns;
-use crate::kernel::descriptors::{self, Limits};
-use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Trigger, Wanted};
+use crate::kernel::descriptors::{self, DescriptorLimits};
+use crate::kernel::event::{Encoding, Event, OpenRequest, Rate, Scope, Trigger, WantedFields};
 use crate::kernel::explain;
 use crate::kernel::program::ProgramOptions;
 use crate::kernel::sampler::Sampler;
@@ -21,7 +21,7 @@ use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu;
 use crate::pmu::identity;
 use crate::pmu::preset::Candidate;
-use crate::pmu::{EventRequest, Tagged};
+use crate::pmu::{EventRequest, TaggedFields};
 use crate::run::own;
 use crate::run::pace::{Pace, most_per_second};
 use crate::run::verdict;
@@ -34,7 +34,7 @@ use precise_model::{Dimension, EventInfo, Fields, Ledger, Precision, RateChange,
 const SPARE_DESCRIPTORS: u64 = 128;
 
 /// One event during a run.
-pub(crate) struct Sampled {
+pub(crate) struct SampledEvent {
     /// The planned event, with the rate that the kernel actually uses.
     pub planned: PlannedEvent,
     /// The rate in force.
@@ -50,7 +50,7 @@ pub(crate) struct Sampled {
     runaway: Option<Runaway>,
 }
 
-impl Sampled {
+impl SampledEvent {
     /// Changes the sample period or frequency.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ pub(crate) fn open(
     cgroup_from_sample: bool,
     machine: &MachineInfo,
     first: Option<&Sampler>,
-) -> Result<Sampled, SamplingError> {
+) -> Result<SampledEvent, SamplingError> {
     let granted = decide(plan, planned, scopes, cgroup_from_sample, machine, &mut try_open)?;
     let Granted { planned, request, leader, scopes, findings } = granted;
     let options = ProgramOptions {
@@ -187,7 +187,7 @@ pub(crate) fn open(
     let inherited = plan.target != Target::All;
     let asked = most_per_second(planned.rate, trigger, inherited);
     let rate = trigger.in_force(planned.rate);
-    Ok(Sampled {
+    Ok(SampledEvent {
         planned: PlannedEvent { rate, ..planned },
         rate,
         sampler,
@@ -225,7 +225,7 @@ fn descriptors_suffice(
     plan: &Plan,
     scopes: &[Scope],
     cpus: usize,
-    limits: Limits,
+    limits: DescriptorLimits,
 ) -> Result<(), SamplingError> {
     let others = descriptors::open().unwrap_or(0) + cpus as u64 + SPARE_DESCRIPTORS;
     let need = needed_descriptors(plan, scopes);
@@ -242,7 +242,7 @@ pub(crate) fn affordable(
     plan: &Plan,
     command: Option<u32>,
     online: usize,
-    limits: Limits,
+    limits: DescriptorLimits,
 ) -> Result<(Cow<'_, Plan>, Vec<Scope>), SamplingError> {
     let all = scopes(plan, command)?;
     match descriptors_suffice(plan, &all, online + plan.later.len(), limits) {
@@ -258,7 +258,7 @@ pub(crate) fn affordable(
 }
 
 /// Tries to open an event with its group leader in one scope.
-type TryOpen<'a> = dyn FnMut(&Request, Option<&Request>, Scope) -> Result<(), SyscallError> + 'a;
+type TryOpen<'a> = dyn FnMut(&OpenRequest, Option<&OpenRequest>, Scope) -> Result<(), SyscallError> + 'a;
 
 /// An event at the precision that the kernel grants.
 #[derive(Debug)]
@@ -266,9 +266,9 @@ struct Granted {
     /// The event, with its fields adapted to the dimensions of the run.
     planned: PlannedEvent,
     /// The request for the event.
-    request: Request,
+    request: OpenRequest,
     /// The request for its group leader, if it has one.
-    leader: Option<Request>,
+    leader: Option<OpenRequest>,
     /// The scopes to open it in.
     scopes: Vec<Scope>,
     /// One sentence for each step down in precision.
@@ -308,7 +308,7 @@ fn decide(
     };
     for (step, level) in ladder.levels.iter().enumerate() {
         let fields = request.fields_at(*level);
-        let wanted = Wanted {
+        let wanted = WantedFields {
             address: fields.address,
             data_source: fields.data_source,
             latency: fields.latency,
@@ -323,18 +323,19 @@ fn decide(
             kernel_chain_only: plan.unwinds() && machine.kernel.is_some_and(|it| it.at_least(6, 3)),
             // CLOCK_MONOTONIC is also the clock of the sideband and of the program's deadline.
             monotonic: true,
-            ..Wanted::default()
+            ..WantedFields::default()
         };
         // Their cost is part of the sample's, and the kernel looks them up before the program runs.
         let looked_up = wanted.callchain || wanted.phys_address || wanted.page_size;
-        let wanted = Wanted { time: looked_up, ..wanted };
+        let wanted = WantedFields { time: looked_up, ..wanted };
         let wanted = plan.stream.map_or(wanted, |stream| streamed(wanted, stream, request));
-        let sampled = Request { encoding: encoding(request), rate: planned.rate, precise: *level, wanted };
-        let leader = request.leader.as_deref().map(|leader| Request {
+        let sampled =
+            OpenRequest { encoding: encoding(request), rate: planned.rate, precise: *level, wanted };
+        let leader = request.leader.as_deref().map(|leader| OpenRequest {
             encoding: encoding(leader),
             rate: Rate::Count,
             precise: 0,
-            wanted: Wanted { monotonic: wanted.monotonic, ..Wanted::default() },
+            wanted: WantedFields { monotonic: wanted.monotonic, ..WantedFields::default() },
         });
         if let Err(error) = try_open(&sampled, leader.as_ref(), *probe) {
             // Finds out by trying, not from the kernel version, whether the kernel refuses the
@@ -397,16 +398,16 @@ fn grouped(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> Planne
     request.fields.outcome = by(Dimension::Outcome) && !by(Dimension::Source);
     if request.fields.outcome {
         request.fields.data_source = false;
-        request.tagged = Some(Tagged { of: TaggedOf::Op, zen3_errata: machine.cpu.ibs_zen3_errata() });
+        request.tagged = Some(TaggedFields { of: TaggedOf::Op, zen3_errata: machine.cpu.ibs_zen3_errata() });
     }
     planned
 }
 
 /// Adds the optional fields of a streaming run to the fields that the program reads.
-fn streamed(wanted: Wanted, stream: Streaming, request: &EventRequest) -> Wanted {
+fn streamed(wanted: WantedFields, stream: Streaming, request: &EventRequest) -> WantedFields {
     let Streaming { cgroup, raw, phys_address, page_size, .. } = stream;
     let has_address = wanted.address;
-    Wanted {
+    WantedFields {
         phys_address: wanted.phys_address || (phys_address && has_address),
         page_size: wanted.page_size || (page_size && has_address),
         cgroup: wanted.cgroup || cgroup,
@@ -457,7 +458,7 @@ fn chains_are_taken(plan: &Plan, machine: &MachineInfo) -> Result<(), SamplingEr
     }
 }
 
-fn try_open(request: &Request, leader: Option<&Request>, scope: Scope) -> Result<(), SyscallError> {
+fn try_open(request: &OpenRequest, leader: Option<&OpenRequest>, scope: Scope) -> Result<(), SyscallError> {
     let leader = leader.map(|leader| Event::open(leader, scope, None)).transpose()?;
     Event::open(request, scope, leader.as_ref()).map(drop)
 }
@@ -523,13 +524,13 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     if plan.stream.is_some() {
         config.mode = mode::STREAM;
     }
-    if let Some(Tagged { of, zen3_errata }) = planned.request.tagged {
+    if let Some(TaggedFields { of, zen3_errata }) = planned.request.tagged {
         (config.source, config.data_src_mask) = match of {
-            TaggedOf::Branch => (source::OF_BRANCH, Outcome::OF_BRANCH),
-            TaggedOf::Fetch => (source::IBS_FETCH, Outcome::OF_FETCH),
+            TaggedOf::Branch => (source::OF_BRANCH, OutcomeBits::OF_BRANCH),
+            TaggedOf::Fetch => (source::IBS_FETCH, OutcomeBits::OF_FETCH),
             // Only the filter reads these registers; the run groups by the data source.
             TaggedOf::Access => (0, config.data_src_mask),
-            TaggedOf::Op => (0, Outcome::OF_OP),
+            TaggedOf::Op => (0, OutcomeBits::OF_OP),
         };
         if zen3_errata {
             config.source |= source::ZEN3_ERRATA;
@@ -656,7 +657,8 @@ fn openable(
     let mut refusal = None;
     for level in pmu::ladder(event, precision).levels {
         let rate = Rate::Period(event.default_period);
-        let request = Request { encoding: encoding(event), rate, precise: level, wanted: Wanted::default() };
+        let request =
+            OpenRequest { encoding: encoding(event), rate, precise: level, wanted: WantedFields::default() };
         match try_open(&request, None, scope) {
             Ok(()) => return Ok(()),
             Err(error) => refusal = Some(explain::open(&error, &request, scope)),

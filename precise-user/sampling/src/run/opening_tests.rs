@@ -21,14 +21,14 @@ fn planned(tree: Tree, change: impl FnOnce(PlanBuilder) -> PlanBuilder) -> (Plan
 /// requests.
 #[derive(Default)]
 struct Kernel {
-    asked: Vec<(Request, Option<Request>, Scope)>,
+    asked: Vec<(OpenRequest, Option<OpenRequest>, Scope)>,
 }
 
 impl Kernel {
     fn decide(
         &mut self,
         (plan, machine): &(Plan, MachineInfo),
-        answer: impl Fn(&Request, Scope) -> i32,
+        answer: impl Fn(&OpenRequest, Scope) -> i32,
     ) -> Result<Granted, SamplingError> {
         let scopes = scopes(plan, Some(4711)).unwrap();
         decide(plan, &plan.events[0], &scopes, true, machine, &mut |request, leader, scope| {
@@ -110,7 +110,7 @@ fn required_precision_is_not_lowered() {
 fn ibs_of_a_task_on_an_old_kernel_is_said_to_be_of_whole_cpus() {
     let command = Target::Command(vec!["true".into()]);
     let loads = planned(fixture::zen4(), |plan| plan.event("loads").target(command));
-    let of_tasks = |_: &Request, scope| match scope {
+    let of_tasks = |_: &OpenRequest, scope| match scope {
         Scope::Task { .. } => libc::EINVAL,
         Scope::Cpu(_) => 0,
     };
@@ -136,7 +136,7 @@ fn an_event_goes_to_the_cpus_of_its_pmu() {
 
 #[test]
 fn what_a_kernel_looks_up_too_late_is_refused_before_it_is_asked() {
-    let filter = |text: &str| precise_filter::Flags::default().with_filter(text).unwrap();
+    let filter = |text: &str| precise_filter::FilterFlags::default().with_filter(text).unwrap();
     for (release, refused) in [("6.12.0", false), ("6.3.0", false), ("6.2.16", true), ("5.15.0", true)] {
         let old = |tree: Tree| tree.file("/proc/sys/kernel/osrelease", release);
         let by_page = |plan: PlanBuilder| {
@@ -263,7 +263,7 @@ fn c2c_tells_the_program_how_many_lines_and_by_which_address() {
 
 #[test]
 fn filters_are_the_users_and_the_events_own() {
-    let only = precise_filter::Flags { pids: vec![4711], ..Default::default() };
+    let only = precise_filter::FilterFlags { pids: vec![4711], ..Default::default() };
     let slots = |config: Config| {
         let used = config.slots.into_iter().filter(|slot| slot.operand != operand::NONE);
         used.map(|slot| slot.operand).collect::<Vec<_>>()
@@ -280,7 +280,7 @@ fn filters_are_the_users_and_the_events_own() {
 fn the_first_candidate_that_the_kernel_grants_is_chosen() {
     let pmus = fixture::zen4().pmus();
     let candidates = || pmu::preset::default_candidates(&pmus, Precision::Auto).unwrap();
-    let choose = |refuses: fn(&Request) -> i32| {
+    let choose = |refuses: fn(&OpenRequest) -> i32| {
         first_granted(candidates(), 0, Precision::Auto, &mut |request, _, _| errno(refuses(request)))
     };
     assert_eq!(choose(|_| 0).unwrap()[0].pmu, "ibs_op");
@@ -313,7 +313,7 @@ fn a_plan_that_needs_too_many_files_is_refused_with_the_numbers() {
     let (plan, _) = planned(fixture::skl(), |plan| plan.event("cycles").target(threads.clone()));
     let of_threads = scopes(&plan, None).unwrap();
     assert_eq!(needed_descriptors(&plan, &of_threads), 300 * 4);
-    let limits = |soft| Limits { soft, hard: soft };
+    let limits = |soft| DescriptorLimits { soft, hard: soft };
     assert!(descriptors_suffice(&plan, &of_threads, 4, limits(1 << 20)).is_ok());
     let failure = descriptors_suffice(&plan, &of_threads, 4, limits(1024)).unwrap_err();
     assert_eq!(failure.way_out(), Some(Remedy::FewerDescriptors));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use precise_common::config::{Config, source};
 
-use super::opening::Sampled;
+use super::opening::SampledEvent;
 use super::plan::Plan;
 use crate::machine::{MachineInfo, Root};
 use crate::reader::Reader;
@@ -70,7 +70,7 @@ impl Helpers {
     }
 
     /// Tells the program of each event which processes the helpers are, if they have changed.
-    pub fn announce(&mut self, events: &[Sampled]) {
+    pub fn announce(&mut self, events: &[SampledEvent]) {
         let now = self.now.load(Ordering::Relaxed);
         if now != self.told {
             events.iter().for_each(|event| event.sampler.program().table.set_own(now));

@@ -17,7 +17,7 @@ use crate::kernel::unwind::UnwindSizes;
 use crate::machine::{MachineInfo, Root};
 use crate::pmu;
 use crate::pmu::{EventRequest, Pmus};
-use precise_filter::Flags;
+use precise_filter::FilterFlags;
 use precise_model::digits::thousands;
 use precise_model::{Dimension, Fields, Precision, Preset};
 
@@ -54,14 +54,14 @@ use precise_model::{Dimension, Fields, Precision, Preset};
 pub struct PlanBuilder {
     names: Vec<String>,
     requests: Option<Vec<EventRequest>>,
-    options: pmu::Options,
+    options: pmu::PresetOptions,
     precision: Precision,
     target: Option<Target>,
     until: Vec<OsString>,
     output_apart: bool,
     cpus: Option<Vec<u32>>,
     rate: Option<Rate>,
-    filter: Flags,
+    filter: FilterFlags,
     cgroups: Vec<String>,
     duration: Option<Duration>,
     stop_file: Option<PathBuf>,
@@ -172,7 +172,7 @@ impl PlanBuilder {
 
     /// Sets the filter for samples. [`Self::cgroups`] replaces its cgroups. Default: keep all
     /// samples.
-    pub fn filter(mut self, filter: Flags) -> Self {
+    pub fn filter(mut self, filter: FilterFlags) -> Self {
         self.filter = filter;
         self
     }
@@ -371,7 +371,7 @@ impl PlanBuilder {
             _ => Some(self.duration.unwrap_or(DURATION)),
         };
         let cgroups = event_filter::wanted_cgroups(&self.cgroups)?;
-        let expression = Flags { cgroups: cgroups.names(), ..self.filter.clone() }.expr();
+        let expression = FilterFlags { cgroups: cgroups.names(), ..self.filter.clone() }.expr();
         let mut events = Vec::new();
         for request in requests {
             let rate = self.rate.unwrap_or(Rate::Period(request.default_period));
@@ -527,7 +527,7 @@ impl PlanBuilder {
             };
         }
         let pmus = Pmus::read(&self.root);
-        let options_need_a_preset = |event: &str| match self.options == pmu::Options::default() {
+        let options_need_a_preset = |event: &str| match self.options == pmu::PresetOptions::default() {
             true => Ok(()),
             false => Err(PlanError::NoPreset { event: event.to_owned() }),
         };

@@ -266,15 +266,15 @@ fn dimensions_are_those_of_the_events() {
 #[test]
 fn a_filter_is_compiled_for_each_event() {
     let (_tree, builder) = software();
-    let only = Flags { pids: vec![4711], ..Flags::default() };
+    let only = FilterFlags { pids: vec![4711], ..FilterFlags::default() };
     let plan = builder.clone().filter(only).build().unwrap();
     assert_eq!(plan.filter_text, "pid == 4711");
     assert_eq!(plan.events[0].filter.clauses, ["pid == 4711"]);
-    let slow = Flags { filter: Some(parse("latency > 100").unwrap()), ..Flags::default() };
+    let slow = FilterFlags { filter: Some(parse("latency > 100").unwrap()), ..FilterFlags::default() };
     let error = builder.clone().filter(slow).build().unwrap_err();
     assert!(matches!(error, PlanError::Filter(FilterError::Compile(_))), "{error}");
     // Cgroups can be set only by `cgroups`, not through the filter.
-    let hidden = Flags { cgroups: vec!["/no/such".into()], ..Flags::default() };
+    let hidden = FilterFlags { cgroups: vec!["/no/such".into()], ..FilterFlags::default() };
     assert_eq!(builder.filter(hidden).build().unwrap().filter_text, "");
 }
 

@@ -12,16 +12,16 @@ use super::allocator;
 use super::allowance::Allowance;
 use super::assemble::{Assembler, AssemblerOptions};
 use super::filling::{self, Filling};
-use super::naming::{Drained, Named, Naming, RowSink};
+use super::naming::{Drained, Naming, NamingResult, RowSink};
 use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::sideband::Mappings;
 use crate::machine::Root;
 use crate::run::cost::Cost;
-use crate::run::naming_thread::Around;
-use crate::run::opening::Sampled;
+use crate::run::naming_thread::NamedFirst;
+use crate::run::opening::SampledEvent;
 use crate::run::plan::{CallGraph, Plan, PlannedEvent};
-use crate::run::session::{End, Session, Whereabouts};
+use crate::run::session::{RunEnd, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
 use crate::unwind::{Fallback, UnwindReport, Unwinder};
@@ -126,7 +126,7 @@ impl Opened {
         let mut assembler = Assembler::new(options, symbolizer, cgroups, Owners::new(Root::default()));
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
-        let around = Around::of(plan);
+        let around = NamedFirst::of(plan);
         let sampled = around.sampled.clone();
         let allowance = plan.budget.map(|budget| Allowance::new(budget, plan.cpus.len()));
         let mut naming = Naming::start(assembler, processes, sink, events, allowance, around, || {
@@ -168,7 +168,7 @@ impl Opened {
 }
 
 /// Reads the table of an event.
-fn drained(event: &mut Sampled) -> Result<Drained, SamplingError> {
+fn drained(event: &mut SampledEvent) -> Result<Drained, SamplingError> {
     let mut cells = Vec::new();
     let chains = event.sampler.drain(|cpu, cell| cells.push((cpu, *cell)))?;
     Ok(Drained { cells, chains })
@@ -200,7 +200,7 @@ impl<S: RowSink> Running<S> {
         &mut self,
         epoch: Duration,
         mut each: impl FnMut(&mut Self) -> Result<(), SamplingError>,
-    ) -> Result<End, SamplingError> {
+    ) -> Result<RunEnd, SamplingError> {
         let mut epochs = interval(epoch);
         epochs.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Consumes the first tick of the interval, which comes at once.
@@ -232,7 +232,7 @@ impl<S: RowSink> Running<S> {
                 _ = housekeeping.tick() => {
                     self.take_sideband();
                     if self.naming.is_finished() {
-                        return Ok(End::Enough);
+                        return Ok(RunEnd::Enough);
                     }
                     self.cost.look(&mut self.session.events);
                     if let Some(end) = self.session.look_after()? {
@@ -302,7 +302,7 @@ impl<S: RowSink> Running<S> {
 
     /// Waits until all samples are named, or until the run must have ended. Returns the session and
     /// everything that was named.
-    pub fn name_the_rest(self) -> Result<(Session, Named<S>), SamplingError> {
+    pub fn name_the_rest(self) -> Result<(Session, NamingResult<S>), SamplingError> {
         let Self { session, naming, .. } = self;
         let named = naming.finish(|| session.gives_up())?;
         Ok((session, named))

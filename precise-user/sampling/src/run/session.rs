@@ -6,12 +6,12 @@ use caps::Capability;
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    child::{self, Held, Running},
+    child::{self, Held, RunningCommand},
     cpus::Cpus,
     deadline::Deadline,
     idle,
     kill_switch::KillSwitch,
-    opening::{self, Sampled},
+    opening::{self, SampledEvent},
     own::{self, Helpers},
     plan::{Plan, Target},
     signals::Signals,
@@ -27,7 +27,7 @@ use crate::rights;
 use crate::rights::Rights;
 use crate::run::verdict;
 use crate::symbols::cgroup::{Cgroups, PerfEventOn};
-use crate::symbols::process::Limits;
+use crate::symbols::process::HistoryLimits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer};
 use precise_model::digits::counted;
 use precise_model::{Dimension, EventInfo, RateChange};
@@ -39,7 +39,7 @@ const NEWS: usize = 100;
 /// The open events of a run, and everything else that lasts as long as the run.
 pub(crate) struct Session {
     pub machine: MachineInfo,
-    pub events: Vec<Sampled>,
+    pub events: Vec<SampledEvent>,
     sideband: Sideband,
     /// The CPUs that come and go.
     cpus: Cpus,
@@ -49,7 +49,7 @@ pub(crate) struct Session {
     starts_at_exec: bool,
     /// Whether the run ends when the tasks that it samples have ended.
     ends_with_tasks: bool,
-    child: Option<Running>,
+    child: Option<RunningCommand>,
     /// When sampling ends; `None` if the run has no time limit.
     time_limit: Option<Instant>,
     /// By when the run must have ended.
@@ -93,7 +93,7 @@ pub(crate) struct Whereabouts {
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     /// The run reached its time limit.
     Time,
     Signal,
@@ -129,7 +129,7 @@ impl Session {
         let pid = held.as_ref().map(|held| held.pid);
         let (plan, scopes) = opening::affordable(plan, pid, machine.online.len(), limits)?;
         let plan = &*plan;
-        let mut events: Vec<Sampled> = Vec::new();
+        let mut events: Vec<SampledEvent> = Vec::new();
         for planned in &plan.events {
             let first = events.first().map(|event| &event.sampler);
             let opened = opening::open(plan, planned, &scopes, cgroup_from_sample, &machine, first)?;
@@ -161,7 +161,8 @@ impl Session {
         // Not earlier: the new thread inherits the privileges of the thread that starts it.
         let symbolizer = Symbolizer::spawn(SymbolOptions::default(), reader)
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
-        let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
+        let whereabouts =
+            Whereabouts { symbolizer, cgroups, processes: Processes::new(HistoryLimits::default()) };
         let nameless = nameless(plan);
         let with_own = own::note(plan, &machine);
         let session = Self {
@@ -244,7 +245,7 @@ impl Session {
     }
 
     /// Returns when the time limit is reached or a signal asks the run to end.
-    pub async fn over(&mut self) -> End {
+    pub async fn over(&mut self) -> RunEnd {
         let limit = self.time_limit;
         let time = async {
             match limit {
@@ -254,8 +255,8 @@ impl Session {
         };
         tokio::select! {
             biased;
-            () = time => End::Time,
-            () = self.signals.any() => End::Signal,
+            () = time => RunEnd::Time,
+            () = self.signals.any() => RunEnd::Signal,
         }
     }
 
@@ -268,7 +269,7 @@ impl Session {
     /// Samples CPUs that came online, restarts throttled events, stops events that take far more
     /// samples than requested, and checks whether the command or the sampled tasks have ended or a
     /// kill switch file exists. Call it every few ticks of the kernel.
-    pub fn look_after(&mut self) -> Result<Option<End>, SamplingError> {
+    pub fn look_after(&mut self) -> Result<Option<RunEnd>, SamplingError> {
         let news = self.cpus.look(&mut self.events, &mut self.sideband);
         // Only `serve` takes them, and CPUs may come and go for days.
         self.news.extend(news.into_iter().take(NEWS.saturating_sub(self.news.len())));
@@ -282,17 +283,17 @@ impl Session {
         }
         self.stopped = self.kill_switch.thrown();
         if self.stopped.is_some() {
-            return Ok(Some(End::Stopped));
+            return Ok(Some(RunEnd::Stopped));
         }
         if let Some(child) = &mut self.child {
             let ended = child.ended();
             let ended = ended.map_err(|error| SamplingError::failed("cannot wait for the command", error))?;
             if let Some(status) = ended {
-                return Ok(Some(End::Command(status)));
+                return Ok(Some(RunEnd::Command(status)));
             }
         }
         let first = self.events.first_mut().filter(|_| self.ends_with_tasks);
-        Ok(first.is_some_and(|event| event.sampler.tasks_have_ended()).then_some(End::Tasks))
+        Ok(first.is_some_and(|event| event.sampler.tasks_have_ended()).then_some(RunEnd::Tasks))
     }
 
     /// Returns the time by which the run must have ended. It is set when the run ends.
@@ -316,20 +317,20 @@ impl Session {
 
     /// Stops sampling. Returns the exit status of the command if it ended by itself; otherwise the
     /// command continues until [`Self::end_command`].
-    pub fn stop(&mut self, end: End) -> Result<Option<ExitStatus>, SamplingError> {
-        if matches!(end, End::Time | End::Signal | End::Stopped) {
+    pub fn stop(&mut self, end: RunEnd) -> Result<Option<ExitStatus>, SamplingError> {
+        if matches!(end, RunEnd::Time | RunEnd::Signal | RunEnd::Stopped) {
             self.deadline.begin();
         }
         self.events.iter_mut().try_for_each(|event| event.sampler.disable())?;
         self.idle_ns = self.idle().zip(self.idle_before).map(|(now, before)| now.saturating_sub(before));
         match end {
-            End::Command(status) => {
+            RunEnd::Command(status) => {
                 self.child = None;
                 return Ok(Some(status));
             }
             // The kill switch stops only precise; the command continues without it.
-            End::Stopped => self.child = None,
-            End::Time | End::Signal | End::Enough | End::Tasks => {}
+            RunEnd::Stopped => self.child = None,
+            RunEnd::Time | RunEnd::Signal | RunEnd::Enough | RunEnd::Tasks => {}
         }
         Ok(None)
     }
@@ -377,7 +378,7 @@ impl Session {
         let now = Sysctls::read(&Root::default(), &mut Vec::new());
         let idle_ns = self.idle().zip(self.idle_before).map(|(now, before)| now.saturating_sub(before));
         let Self { events, machine, .. } = self;
-        let with = |(event, changes): (&mut Sampled, &Vec<RateChange>)| {
+        let with = |(event, changes): (&mut SampledEvent, &Vec<RateChange>)| {
             event.finish(plan, machine, &now, changes.clone(), idle_ns)
         };
         events.iter_mut().zip(changes).map(with).collect()

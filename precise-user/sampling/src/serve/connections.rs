@@ -76,12 +76,12 @@ struct Answer {
 
 /// The place of an open connection, which is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     connections: Arc<Connections>,
     number: u64,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.connections.lock().open.retain(|open| open.number != self.number);
     }
@@ -104,7 +104,7 @@ impl Connections {
     /// Returns a place for a new connection; `None` if there is none. The oldest idle connection
     /// makes room, of the same peer if that peer has too many. If none is idle, the oldest answer
     /// does, once it is no longer safe.
-    pub fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<Place> {
+    pub fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<ConnectionPlace> {
         let peer = peer(address);
         let mut state = self.lock();
         let of_peer = state.open.iter().filter(|open| open.peer == peer).count();
@@ -127,7 +127,7 @@ impl Connections {
         state.open.push(Open { number, peer, answer: None, task: None });
         drop(state);
         self.end(displaced);
-        Some(Place { connections: self.clone(), number })
+        Some(ConnectionPlace { connections: self.clone(), number })
     }
 
     /// Sets the task that serves a connection.
@@ -154,7 +154,7 @@ impl Connections {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Returns the number of the connection.
     pub fn number(&self) -> u64 {
         self.number
@@ -212,7 +212,7 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    fn is_open(place: &Place) -> bool {
+    fn is_open(place: &ConnectionPlace) -> bool {
         place.connections.lock().open.iter().any(|open| open.number == place.number)
     }
 

@@ -2,7 +2,7 @@
 
 use hyper::{HeaderMap, header::ACCEPT};
 
-use super::metric::{Metric, MetricKind};
+use super::metric::{MetricKind, PageMetric};
 
 /// A format of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) fn of_open_metrics(page: &str) -> String {
     for line in page.lines().filter(|line| *line != "# EOF") {
         let described = ["# HELP ", "# TYPE "].into_iter().find_map(|what| {
             let (family, rest) = line.strip_prefix(what)?.split_once(' ')?;
-            let metric = Metric::ALL.iter().find(|metric| metric.name == family)?;
+            let metric = PageMetric::ALL.iter().find(|metric| metric.name == family)?;
             let rest = match (what, metric.kind) {
                 ("# TYPE ", MetricKind::Info) => "gauge",
                 _ => rest,

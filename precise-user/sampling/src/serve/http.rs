@@ -33,7 +33,7 @@ use tokio::{
 };
 
 use super::{
-    connections::{Bounds, Connections, Place},
+    connections::{Bounds, ConnectionPlace, Connections},
     format::PageFormat,
     hosts::{HostRule, Hosts},
     page::Page,
@@ -188,7 +188,7 @@ impl Answering {
         self.connections.started(number, task.abort_handle());
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, place: Place) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, place: ConnectionPlace) {
         let service = service_fn(|request: Request<Incoming>| {
             let answer = self.answer(&request, &place);
             self.page.traffic().answered(answer.status());
@@ -210,7 +210,7 @@ impl Answering {
         self.page.traffic().closed(closed);
     }
 
-    fn answer(&self, request: &Request<Incoming>, place: &Place) -> Response<Full<Bytes>> {
+    fn answer(&self, request: &Request<Incoming>, place: &ConnectionPlace) -> Response<Full<Bytes>> {
         let plain = |status, text: &'static str| answer(status, TEXT, Bytes::from_static(text.as_bytes()));
         let (headers, method, target) = (request.headers(), request.method(), request.uri());
         match self.hosts.refuses(request.version(), target, headers) {

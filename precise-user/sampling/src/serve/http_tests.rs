@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::*;
-use crate::serve::Totals;
-use crate::serve::status::{EventStatus, Status};
+use crate::serve::SeriesTotals;
+use crate::serve::status::{EventStatus, ServeStatus};
 use crate::serve::totals::Shared;
 use precise_model::Machine;
 
@@ -26,10 +26,10 @@ struct Served {
     page: Arc<Page>,
 }
 
-fn served(status: Status, bounds: Bounds) -> Served {
+fn served(status: ServeStatus, bounds: Bounds) -> Served {
     let listening = listen(([127, 0, 0, 1], 0).into(), Hosts::default()).unwrap();
     let address = listening.address;
-    let page = Arc::new(Page::new(Shared::new(Totals::new(&[], 10, Machine::default())), status));
+    let page = Arc::new(Page::new(Shared::new(SeriesTotals::new(&[], 10, Machine::default())), status));
     let server = Server::within(listening, page.clone(), bounds).unwrap();
     Served { _server: server, address, page }
 }
@@ -75,7 +75,7 @@ fn rest(stream: &mut TcpStream) -> String {
 
 #[test]
 fn what_is_answered() {
-    let served = served(Status::default(), Bounds::default());
+    let served = served(ServeStatus::default(), Bounds::default());
     let page = served.said(
         b"GET /metrics HTTP/1.1\r\nhost: localhost\r\naccept: application/openmetrics-text;version=1.0.0\r\n\r\n",
     );
@@ -101,7 +101,7 @@ fn what_is_answered() {
 
 #[test]
 fn nonsense_and_long_heads_end_the_connection_and_nothing_else() {
-    let served = served(Status::default(), Bounds::default());
+    let served = served(ServeStatus::default(), Bounds::default());
     let long = [b"GET /metrics HTTP/1.1\r\nx: ".to_vec(), vec![b'a'; 64 << 10]].concat();
     let many = [b"GET /metrics HTTP/1.1\r\n".to_vec(), b"a: b\r\n".repeat(500), b"\r\n".to_vec()].concat();
     for nonsense in [&b"\x16\x03\x01\x00\xff\xff\r\n\r\n"[..], b"GET\r\n\r\n", &long, &many] {
@@ -114,7 +114,7 @@ fn nonsense_and_long_heads_end_the_connection_and_nothing_else() {
 
 #[test]
 fn idle_connections_keep_nobody_waiting() {
-    let served = served(Status::default(), Bounds::default());
+    let served = served(ServeStatus::default(), Bounds::default());
     let mut idle = Vec::new();
     for number in 0..200 {
         idle.push(served.connect());
@@ -130,7 +130,7 @@ fn idle_connections_keep_nobody_waiting() {
 /// Sends a request byte by byte, and never ends.
 #[test]
 fn a_slow_head_has_a_deadline() {
-    let served = served(Status::default(), SHORT);
+    let served = served(ServeStatus::default(), SHORT);
     let mut slow = served.connect();
     let begin = Instant::now();
     let mut writer = slow.try_clone().unwrap();
@@ -154,7 +154,7 @@ fn a_slow_head_has_a_deadline() {
 #[test]
 fn who_never_reads_keeps_nobody_waiting() {
     let event = EventStatus { filter: "x".repeat(24 << 20), ..EventStatus::default() };
-    let served = served(Status { events: vec![event], ..Status::default() }, SHORT);
+    let served = served(ServeStatus { events: vec![event], ..ServeStatus::default() }, SHORT);
     let ask = |_| {
         let mut stream = served.connect();
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
@@ -184,7 +184,7 @@ fn who_never_reads_keeps_nobody_waiting() {
 
 #[test]
 fn an_address_that_is_taken_is_said() {
-    let served = served(Status::default(), Bounds::default());
+    let served = served(ServeStatus::default(), Bounds::default());
     let failure = listen(served.address, Hosts::default()).unwrap_err();
     assert!(failure.with_causes().contains(&served.address.to_string()), "{failure:?}");
     assert_eq!(failure.way_out(), Some(Remedy::OtherAddress), "{failure:?}");
@@ -192,7 +192,7 @@ fn an_address_that_is_taken_is_said() {
 
 #[test]
 fn the_end_closes_what_is_open() {
-    let Served { _server: server, address, page: _ } = served(Status::default(), Bounds::default());
+    let Served { _server: server, address, page: _ } = served(ServeStatus::default(), Bounds::default());
     let mut idle = TcpStream::connect(address).unwrap();
     assert!(!server.is_finished());
     drop(server);

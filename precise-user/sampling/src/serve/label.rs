@@ -28,7 +28,7 @@ const LABELS: &[(Key, &str)] = &[
 
 /// A group key that can be a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
+pub struct SeriesLabel {
     key: Key,
     name: &'static str,
 }
@@ -41,11 +41,11 @@ pub enum UnfitLabel {
     Unknown(#[from] UnknownName),
     /// The number of the key's values is not bounded.
     #[error("{0} cannot be a label: it has no bounded number of values, and each would be a series of \
-        its own. Valid labels: {list}.", list = Label::list())]
+        its own. Valid labels: {list}.", list = SeriesLabel::list())]
     Unbounded(Key),
 }
 
-impl Label {
+impl SeriesLabel {
     /// Returns every label, in the order of the documentation.
     pub fn all() -> impl Iterator<Item = Self> {
         LABELS.iter().map(|(key, name)| Self { key: *key, name })
@@ -82,13 +82,13 @@ impl Label {
 }
 
 /// The name of a label and its value, safe to print.
-pub(super) type Pair = (&'static str, Cow<'static, str>);
+pub(super) type LabelPair = (&'static str, Cow<'static, str>);
 
 /// Returns the labels of one combination of values. A cgroup adds the labels of its owner.
 ///
 /// The values are sanitized, because pages are also read in terminals. Escaping for the text format
 /// is left to the encoder.
-pub(super) fn pairs(labels: &[Label], values: &[Value], named: &Capture) -> Vec<Pair> {
+pub(super) fn pairs(labels: &[SeriesLabel], values: &[Value], named: &Capture) -> Vec<LabelPair> {
     let mut pairs = Vec::new();
     for (label, value) in labels.iter().zip(values) {
         let text = value.text();
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn labels_are_keys_with_few_values() {
         let names = |text| {
-            Label::parse_list(text)
+            SeriesLabel::parse_list(text)
                 .map(|labels| labels.iter().map(|label| label.name()).collect::<Vec<_>>())
                 .map_err(|error| error.to_string())
         };
@@ -127,7 +127,7 @@ mod tests {
         assert!(unbounded.starts_with("address cannot be a label"), "{unbounded}");
         assert!(unbounded.contains("Valid labels: cgroup, process, function,"), "{unbounded}");
         assert!(names("cgruop").unwrap_err().contains("Did you mean `cgroup`?"));
-        for label in Label::all() {
+        for label in SeriesLabel::all() {
             assert!(label.name().chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", label.name());
         }
     }
@@ -143,7 +143,7 @@ mod tests {
             namespace: Some("shop".to_owned()),
             ..Owner::default()
         });
-        let labels = Label::parse_list("cgroup,level").unwrap();
+        let labels = SeriesLabel::parse_list("cgroup,level").unwrap();
         let values = [
             Value::Owned { path: path.to_owned(), name: "shop".to_owned() },
             Value::Text("L1 hit".to_owned()),

@@ -4,10 +4,10 @@ use std::{process::ExitStatus, sync::Arc};
 
 use super::{
     http::{Listening, Server},
-    label::Label,
+    label::SeriesLabel,
     page::Page,
-    status::Status,
-    totals::{Shared, Totals},
+    status::ServeStatus,
+    totals::{SeriesTotals, Shared},
 };
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::machine::{MachineInfo, Root};
@@ -16,7 +16,7 @@ use crate::run::running::{Opened, Running};
 
 /// A message from a run that is in progress.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
+pub enum ServeProgress {
     /// Sampling has started, and the first page is available.
     Started {
         /// The kernel memory of the tables in bytes; constant during the run.
@@ -33,7 +33,7 @@ pub enum Progress {
 
 /// The result of a run.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ServeEnd {
     /// Notes that were not in [`Progress::Started`], one sentence each.
     pub notes: Vec<String>,
     /// The exit status of the command; `None` if no command ran, or if it did not end by itself.
@@ -51,24 +51,24 @@ pub struct Ended {
 /// the run.
 pub async fn run(
     plan: &Plan,
-    labels: &[Label],
+    labels: &[SeriesLabel],
     limit: usize,
     listening: Listening,
-    mut progress: impl FnMut(Progress),
-) -> Result<Ended, SamplingError> {
+    mut progress: impl FnMut(ServeProgress),
+) -> Result<ServeEnd, SamplingError> {
     let opened = Opened::open(plan)?;
     let mut said = opened.findings();
     let unsaid: Vec<_> = opened.notes().into_iter().filter(|note| !said.contains(note)).collect();
     said.extend(unsaid);
-    let started = Progress::Started {
+    let started = ServeProgress::Started {
         table_bytes: opened.table_bytes(),
         ring_bytes: opened.ring_bytes(),
         said: said.clone(),
     };
     let machine = MachineInfo::read(&Root::default()).machine;
-    let totals = Shared::new(Totals::new(labels, limit, machine));
+    let totals = Shared::new(SeriesTotals::new(labels, limit, machine));
     let mut run = opened.start(plan, totals.clone())?;
-    let mut status = Status::new(plan, &run);
+    let mut status = ServeStatus::new(plan, &run);
     status.update(&mut run)?;
     let page = Arc::new(Page::new(totals, status.clone()));
     // It stops when the run ends, so no client waits for an answer of a run that is over.
@@ -83,7 +83,7 @@ pub async fn run(
         status.update(run)?;
         page.show(&status);
         let notes = run.cost.take_notes().into_iter().chain(run.session.take_news());
-        notes.for_each(|note| progress(Progress::Note(note)));
+        notes.for_each(|note| progress(ServeProgress::Note(note)));
         Ok(())
     };
     let end = run.until_end(plan.epoch, each).await;
@@ -94,5 +94,5 @@ pub async fn run(
     let (mut session, named) = run.name_the_rest()?;
     let notes = session.notes(named.busiest).into_iter().chain(named.notes);
     let notes = notes.filter(|note| !said.contains(note)).collect();
-    Ok(Ended { notes, command, stopped: session.stopped().map(str::to_owned) })
+    Ok(ServeEnd { notes, command, stopped: session.stopped().map(str::to_owned) })
 }

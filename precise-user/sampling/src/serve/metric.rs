@@ -4,7 +4,7 @@ use precise_common::ledger::{Counter, Fact, Fate};
 
 use precise_model::text::wrap;
 
-use super::label::Label;
+use super::label::SeriesLabel;
 
 /// The kind of a metric, in the terms of OpenMetrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum MetricKind {
 
 /// A metric of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metric {
+pub struct PageMetric {
     /// The name, without the suffix that its kind adds.
     pub name: &'static str,
     /// Its kind.
@@ -34,10 +34,10 @@ pub struct Metric {
 
 macro_rules! metrics {
     ($($constant:ident: $kind:ident $name:literal, $labels:literal, $help:literal;)*) => {
-        $(pub(super) const $constant: Metric =
-            Metric { name: $name, kind: MetricKind::$kind, labels: $labels, help: $help };)*
+        $(pub(super) const $constant: PageMetric =
+            PageMetric { name: $name, kind: MetricKind::$kind, labels: $labels, help: $help };)*
 
-        impl Metric {
+        impl PageMetric {
             /// All metrics, in the order of the page.
             pub const ALL: &[Self] = &[$($constant),*];
         }
@@ -144,7 +144,7 @@ pub(super) fn missing() -> impl Iterator<Item = (Fact, Counter)> {
     })
 }
 
-impl Metric {
+impl PageMetric {
     /// Returns the name of the metric on the page, with its suffix.
     pub fn full_name(&self) -> String {
         let ending = match self.kind {
@@ -162,7 +162,7 @@ impl Metric {
             let kind = if metric.kind == MetricKind::Histogram { " (histogram)" } else { "" };
             text += &format!("| `{}`{kind} | {} | {} |\n", metric.full_name(), metric.labels, metric.help);
         }
-        let labels: Vec<String> = Label::all().map(|label| format!("`{}`", label.name())).collect();
+        let labels: Vec<String> = SeriesLabel::all().map(|label| format!("`{}`", label.name())).collect();
         let labels = format!("`…` stands for the chosen labels: {}.", labels.join(", "));
         format!("{text}\n{}\n", wrap(&labels, 100, 0))
     }
@@ -174,8 +174,12 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_no_kind_ends_twice() {
-        for (at, metric) in Metric::ALL.iter().enumerate() {
-            assert!(Metric::ALL[at + 1..].iter().all(|other| other.name != metric.name), "{}", metric.name);
+        for (at, metric) in PageMetric::ALL.iter().enumerate() {
+            assert!(
+                PageMetric::ALL[at + 1..].iter().all(|other| other.name != metric.name),
+                "{}",
+                metric.name
+            );
             assert!(!metric.name.ends_with("_total") && !metric.name.ends_with("_info"), "{}", metric.name);
             assert!(metric.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", metric.name);
             assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{}", metric.help);

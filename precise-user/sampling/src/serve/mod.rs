@@ -24,6 +24,6 @@ mod traffic;
 
 pub use hosts::{Hosts, InvalidHost};
 pub use http::{Listening, listen};
-pub use label::{Label, UnfitLabel};
-pub use metric::{Metric, MetricKind};
-pub use totals::{IDLE, Series, Totals};
+pub use label::{SeriesLabel, UnfitLabel};
+pub use metric::{MetricKind, PageMetric};
+pub use totals::{IDLE, Series, SeriesTotals};

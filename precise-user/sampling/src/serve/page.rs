@@ -17,10 +17,10 @@ use prometheus_client::{
 
 use super::{
     format::{self, PageFormat},
-    label::Pair,
-    metric::{self, Metric, MetricKind},
-    status::{EventStatus, Status},
-    totals::{EDGES, Latency, Shared, Snapshot},
+    label::LabelPair,
+    metric::{self, MetricKind, PageMetric},
+    status::{EventStatus, ServeStatus},
+    totals::{EDGES, LatencyHistogram, Shared, TotalsSnapshot},
     traffic::Traffic,
 };
 use crate::kernel::clock::thread_cpu_ns;
@@ -32,7 +32,7 @@ use crate::kernel::clock::thread_cpu_ns;
 #[derive(Debug)]
 pub(super) struct Page {
     totals: Shared,
-    status: Mutex<Status>,
+    status: Mutex<ServeStatus>,
     traffic: Arc<Traffic>,
     made: Mutex<Made>,
 }
@@ -48,12 +48,12 @@ struct Made {
 }
 
 impl Page {
-    pub fn new(totals: Shared, status: Status) -> Self {
+    pub fn new(totals: Shared, status: ServeStatus) -> Self {
         Self { totals, status: Mutex::new(status), traffic: Arc::default(), made: Mutex::default() }
     }
 
     /// Sets the state of the run that pages show from now on.
-    pub fn show(&self, status: &Status) {
+    pub fn show(&self, status: &ServeStatus) {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
     }
 
@@ -98,8 +98,8 @@ impl Page {
 /// What a page shows.
 #[derive(Debug)]
 struct Contents {
-    status: Status,
-    totals: Snapshot,
+    status: ServeStatus,
+    totals: TotalsSnapshot,
     /// CPU time of the thread that answers requests, in nanoseconds.
     answering: u64,
     traffic: Arc<Traffic>,
@@ -110,7 +110,7 @@ impl Collector for Contents {
         let Self { status, totals, .. } = self;
         let mut families = Families(&mut encoder);
         let of = |event: u16| status.events.get(usize::from(event)).map_or("", |event| &event.name);
-        let with_event = |event: u16, labels: &[Pair]| -> Vec<Pair> {
+        let with_event = |event: u16, labels: &[LabelPair]| -> Vec<LabelPair> {
             let event = std::iter::once(("event", of(event).to_owned().into()));
             event.chain(labels.iter().cloned()).collect()
         };
@@ -143,11 +143,11 @@ impl Collector for Contents {
     }
 }
 
-fn name(event: &EventStatus) -> Pair {
+fn name(event: &EventStatus) -> LabelPair {
     ("event", event.name.clone().into())
 }
 
-fn pair(name: &'static str, value: impl Into<Cow<'static, str>>) -> Pair {
+fn pair(name: &'static str, value: impl Into<Cow<'static, str>>) -> LabelPair {
     (name, value.into())
 }
 
@@ -159,7 +159,7 @@ fn seconds(ns: f64) -> f64 {
 struct Families<'a, 'b>(&'a mut DescriptorEncoder<'b>);
 
 impl Families<'_, '_> {
-    fn begin(&mut self, metric: Metric) -> Result<MetricEncoder<'_>, fmt::Error> {
+    fn begin(&mut self, metric: PageMetric) -> Result<MetricEncoder<'_>, fmt::Error> {
         let kind = match metric.kind {
             MetricKind::Counter => MetricType::Counter,
             MetricKind::Gauge => MetricType::Gauge,
@@ -171,8 +171,8 @@ impl Families<'_, '_> {
 
     fn counters<V: EncodeCounterValue>(
         &mut self,
-        metric: Metric,
-        values: impl Iterator<Item = (Vec<Pair>, V)>,
+        metric: PageMetric,
+        values: impl Iterator<Item = (Vec<LabelPair>, V)>,
     ) -> fmt::Result {
         let mut encoder = self.begin(metric)?;
         for (labels, value) in values {
@@ -181,11 +181,15 @@ impl Families<'_, '_> {
         Ok(())
     }
 
-    fn counter<V: EncodeCounterValue>(&mut self, metric: Metric, value: V) -> fmt::Result {
+    fn counter<V: EncodeCounterValue>(&mut self, metric: PageMetric, value: V) -> fmt::Result {
         self.begin(metric)?.encode_counter::<NoLabelSet, _, u64>(&value, None)
     }
 
-    fn gauges(&mut self, metric: Metric, values: impl Iterator<Item = (Vec<Pair>, f64)>) -> fmt::Result {
+    fn gauges(
+        &mut self,
+        metric: PageMetric,
+        values: impl Iterator<Item = (Vec<LabelPair>, f64)>,
+    ) -> fmt::Result {
         let mut encoder = self.begin(metric)?;
         for (labels, value) in values {
             encoder.encode_family(&labels)?.encode_gauge(&value)?;
@@ -193,14 +197,14 @@ impl Families<'_, '_> {
         Ok(())
     }
 
-    fn gauge(&mut self, metric: Metric, value: f64) -> fmt::Result {
+    fn gauge(&mut self, metric: PageMetric, value: f64) -> fmt::Result {
         self.begin(metric)?.encode_gauge(&value)
     }
 
     fn histograms<'c>(
         &mut self,
-        metric: Metric,
-        values: impl Iterator<Item = (Vec<Pair>, &'c Latency)>,
+        metric: PageMetric,
+        values: impl Iterator<Item = (Vec<LabelPair>, &'c LatencyHistogram)>,
     ) -> fmt::Result {
         let mut encoder = self.begin(metric)?;
         for (labels, latency) in values {
@@ -213,13 +217,13 @@ impl Families<'_, '_> {
         Ok(())
     }
 
-    fn infos(&mut self, metric: Metric, values: impl Iterator<Item = Vec<Pair>>) -> fmt::Result {
+    fn infos(&mut self, metric: PageMetric, values: impl Iterator<Item = Vec<LabelPair>>) -> fmt::Result {
         let mut encoder = self.begin(metric)?;
         values.into_iter().try_for_each(|labels| encoder.encode_info(&labels))
     }
 
     /// Encodes the metrics of each event.
-    fn events(&mut self, status: &Status) -> fmt::Result {
+    fn events(&mut self, status: &ServeStatus) -> fmt::Result {
         let events = || status.events.iter();
         self.infos(
             metric::EVENT,
@@ -294,7 +298,7 @@ impl Families<'_, '_> {
     }
 
     /// Encodes the metrics of the run.
-    fn run(&mut self, status: &Status) -> fmt::Result {
+    fn run(&mut self, status: &ServeStatus) -> fmt::Result {
         if let Some(budget) = status.budget {
             self.gauge(metric::BUDGET, budget)?;
         }
@@ -335,10 +339,10 @@ impl Families<'_, '_> {
 mod tests {
     use super::*;
     use crate::serve::traffic::Closed;
-    use crate::serve::{Label, Totals};
+    use crate::serve::{SeriesLabel, SeriesTotals};
     use precise_model::{Ledger, Machine};
 
-    fn status() -> Status {
+    fn status() -> ServeStatus {
         let mut ledger = Ledger { event_count: 1_000, throttled: 2, ..Ledger::default() };
         ledger.counters =
             [(Counter::Seen, 11), (Counter::Aggregated, 7), (Counter::Late, 1), (Counter::PeriodSeen, 990)]
@@ -346,11 +350,11 @@ mod tests {
         ledger.rejected.push(("comm == \"a\\b\n\"".to_owned(), 3));
         let event =
             EventStatus { name: "loads".to_owned(), period: Some(97), ledger, ..EventStatus::default() };
-        Status { events: vec![event], sampling: vec![1.5e9, 0.0], epochs: 3, ..Status::default() }
+        ServeStatus { events: vec![event], sampling: vec![1.5e9, 0.0], epochs: 3, ..ServeStatus::default() }
     }
 
     fn page() -> Page {
-        let totals = Totals::new(&Label::parse_list("cgroup").unwrap(), 10, Machine::default());
+        let totals = SeriesTotals::new(&SeriesLabel::parse_list("cgroup").unwrap(), 10, Machine::default());
         Page::new(Shared::new(totals), status())
     }
 
@@ -415,7 +419,7 @@ mod tests {
             .filter_map(|line| line.split(' ').next())
             .collect();
         for (at, family) in families.iter().enumerate() {
-            assert!(Metric::ALL.iter().any(|metric| metric.name == *family), "{family}");
+            assert!(PageMetric::ALL.iter().any(|metric| metric.name == *family), "{family}");
             assert!(!families[at + 1..].contains(family), "{family} is described twice");
         }
     }
@@ -427,7 +431,7 @@ mod tests {
             let first = page.text(format).unwrap();
             assert_eq!(first.as_ptr(), page.text(format).unwrap().as_ptr(), "{format:?}");
         }
-        page.show(&Status { epochs: 4, ..status() });
+        page.show(&ServeStatus { epochs: 4, ..status() });
         for format in [PageFormat::OpenMetrics, PageFormat::Prometheus] {
             let second = page.text(format).unwrap();
             assert!(has(std::str::from_utf8(&second).unwrap(), "precise_epochs_total 4"), "{format:?}");
@@ -445,7 +449,7 @@ mod tests {
         let prometheus = page.text(PageFormat::Prometheus).unwrap();
         assert_eq!(values(&open), values(&prometheus));
         let text = std::str::from_utf8(&prometheus).unwrap();
-        for metric in Metric::ALL {
+        for metric in PageMetric::ALL {
             // Every value belongs to a family that is described under the name that its line has.
             let described = has(
                 text,

@@ -4,7 +4,7 @@ use crate::error::SamplingError;
 use crate::kernel::event::Rate;
 use crate::machine::Root;
 use crate::run::cost::own_cpu_ns;
-use crate::run::opening::Sampled;
+use crate::run::opening::SampledEvent;
 use crate::run::plan::Plan;
 use crate::run::running::Running;
 use precise_model::{Ledger, parse_cpu_list};
@@ -28,7 +28,7 @@ pub(super) struct EventStatus {
 
 /// The state of the run at the end of an epoch. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Status {
+pub(super) struct ServeStatus {
     pub events: Vec<EventStatus>,
     pub budget: Option<f64>,
     /// The overhead of the last epoch, as a fraction of the busiest CPU.
@@ -48,7 +48,7 @@ pub(super) struct Status {
     pub last_epoch_ns: u64,
 }
 
-impl Status {
+impl ServeStatus {
     /// Returns the state before the first epoch.
     pub fn new(plan: &Plan, run: &Running<Shared>) -> Self {
         let requests: Vec<_> = run.session.events.iter().map(|event| &event.planned.request).collect();
@@ -108,7 +108,7 @@ impl Status {
 
 /// Returns the number of online CPUs on which an event should count and does not; `None` if they
 /// cannot be read. An event that was stopped counts nowhere, and its ledger has the reason.
-fn unsampled(events: &[Sampled]) -> Option<usize> {
+fn unsampled(events: &[SampledEvent]) -> Option<usize> {
     let list = Root::default().read("/sys/devices/system/cpu/online").ok()?;
     let now = parse_cpu_list(list.trim()).ok()?;
     Some(now.iter().filter(|cpu| events.iter().any(|event| event.sampler.lacks(**cpu))).count())

@@ -8,7 +8,7 @@ use std::{
 
 use precise_common::latency;
 
-use super::label::{Label, Pair, pairs};
+use super::label::{LabelPair, SeriesLabel, pairs};
 use crate::run::naming::RowSink;
 use precise_model::keys::Key;
 use precise_model::labels::by_keys;
@@ -34,20 +34,20 @@ pub(super) const OTHERS: &str = "(others)";
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// The labels. The page puts the event's name before them.
-    pub(super) labels: Arc<[Pair]>,
+    pub(super) labels: Arc<[LabelPair]>,
     /// The number of samples.
     pub samples: u64,
     /// The number of events that the samples represent: the sum of their periods.
     pub events: u64,
     /// The latencies; `None` if no sample had one.
-    pub latency: Option<Box<Latency>>,
+    pub latency: Option<Box<LatencyHistogram>>,
     touched: Option<Instant>,
 }
 
 /// A histogram of latencies. Each sample is weighted with its period, so the histogram is that of
 /// the events even if the governor changed the period.
 #[derive(Clone, Debug, Default)]
-pub struct Latency {
+pub struct LatencyHistogram {
     /// The sum of the latencies, in core cycles.
     pub sum: f64,
     /// The number of events per bucket of [`EDGES`]; the last bucket takes all higher latencies.
@@ -57,7 +57,7 @@ pub struct Latency {
 /// The totals at one moment, from which a page is made. A copy, so that the naming thread does not
 /// wait for the page.
 #[derive(Debug)]
-pub(super) struct Snapshot {
+pub(super) struct TotalsSnapshot {
     /// Every series with the index of its event.
     pub series: Vec<(u16, Series)>,
     /// The number of series, and its limit.
@@ -66,7 +66,7 @@ pub(super) struct Snapshot {
     overflow: BTreeMap<u16, u64>,
 }
 
-impl Snapshot {
+impl TotalsSnapshot {
     /// Returns the number of samples of an event that got no series of their own.
     pub fn overflow(&self, event: u16) -> u64 {
         self.overflow.get(&event).copied().unwrap_or_default()
@@ -78,13 +78,13 @@ impl Snapshot {
 struct Added {
     samples: u64,
     events: u64,
-    latency: Option<Box<Latency>>,
+    latency: Option<Box<LatencyHistogram>>,
 }
 
 /// The totals of all series.
 #[derive(Debug)]
-pub struct Totals {
-    labels: Vec<Label>,
+pub struct SeriesTotals {
+    labels: Vec<SeriesLabel>,
     keys: Vec<Key>,
     limit: usize,
     series: BTreeMap<(u16, Vec<String>), Series>,
@@ -94,9 +94,9 @@ pub struct Totals {
     machine: Option<Machine>,
 }
 
-impl Totals {
+impl SeriesTotals {
     /// Creates totals with at most `limit` series, by these labels.
-    pub fn new(labels: &[Label], limit: usize, machine: Machine) -> Self {
+    pub fn new(labels: &[SeriesLabel], limit: usize, machine: Machine) -> Self {
         Self {
             labels: labels.to_vec(),
             keys: labels.iter().map(|label| label.key()).collect(),
@@ -124,8 +124,8 @@ impl Totals {
     }
 
     /// Returns a copy for a page.
-    pub(super) fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub(super) fn snapshot(&self) -> TotalsSnapshot {
+        TotalsSnapshot {
             series: self.iter().map(|(event, series)| (event, series.clone())).collect(),
             room: self.room(),
             overflow: self.others.iter().map(|(event, series)| (*event, series.samples)).collect(),
@@ -190,16 +190,16 @@ impl Series {
 
 /// Totals that the naming thread updates and pages read.
 #[derive(Clone, Debug)]
-pub(super) struct Shared(Arc<Mutex<Totals>>);
+pub(super) struct Shared(Arc<Mutex<SeriesTotals>>);
 
 impl Shared {
-    pub fn new(totals: Totals) -> Self {
+    pub fn new(totals: SeriesTotals) -> Self {
         Self(Arc::new(Mutex::new(totals)))
     }
 
     /// Calls `of` with the totals. A poisoned lock does no harm: each series is updated in one
     /// step, so a thread that panicked left whole series behind.
-    pub fn with<T>(&self, of: impl FnOnce(&mut Totals) -> T) -> T {
+    pub fn with<T>(&self, of: impl FnOnce(&mut SeriesTotals) -> T) -> T {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -261,11 +261,11 @@ mod tests {
         }
     }
 
-    fn totals(limit: usize) -> Totals {
-        Totals::new(&Label::parse_list("cgroup").unwrap(), limit, Machine::default())
+    fn totals(limit: usize) -> SeriesTotals {
+        SeriesTotals::new(&SeriesLabel::parse_list("cgroup").unwrap(), limit, Machine::default())
     }
 
-    fn found(totals: &Totals) -> Vec<(String, u64)> {
+    fn found(totals: &SeriesTotals) -> Vec<(String, u64)> {
         totals.iter().map(|(_, series)| (series.labels[0].1.to_string(), series.samples)).collect()
     }
 

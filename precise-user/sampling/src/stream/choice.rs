@@ -1,6 +1,6 @@
 //! Chooses the fields that a streaming run writes, and what its records must carry for them.
 
-use super::Field;
+use super::StreamField;
 use crate::pmu::{EventRequest, Exactness};
 use crate::run::plan::{Plan, PlannedEvent, Streaming};
 use precise_model::{Fields, TaggedOf};
@@ -10,7 +10,7 @@ use precise_model::{Fields, TaggedOf};
 #[error("samples of {} have no {}", .events.join(" and "), .field.name())]
 pub struct MissingField {
     /// The requested field.
-    pub field: Field,
+    pub field: StreamField,
     /// The names of the events.
     pub events: Vec<String>,
 }
@@ -27,19 +27,23 @@ pub struct MissingField {
 /// Returns an error if the events do not have a requested field.
 pub fn choose_fields(
     plan: Plan,
-    asked: &[Field],
+    asked: &[StreamField],
     everything: bool,
-) -> Result<(Plan, Vec<Field>), MissingField> {
+) -> Result<(Plan, Vec<StreamField>), MissingField> {
     let fields = fields_of(&plan.events, asked, everything)?;
     let stream = plan.stream.map(|streaming| carrying(streaming, &fields));
     Ok((Plan { stream, ..plan }, fields))
 }
 
-fn fields_of(events: &[PlannedEvent], asked: &[Field], everything: bool) -> Result<Vec<Field>, MissingField> {
-    let exists = |field: Field| events.iter().any(|event| has(&event.request, field));
+fn fields_of(
+    events: &[PlannedEvent],
+    asked: &[StreamField],
+    everything: bool,
+) -> Result<Vec<StreamField>, MissingField> {
+    let exists = |field: StreamField| events.iter().any(|event| has(&event.request, field));
     if asked.is_empty() {
-        let chosen = |field: &Field| by_default(*field, everything, events.len());
-        return Ok(Field::all().filter(|field| exists(*field)).filter(chosen).collect());
+        let chosen = |field: &StreamField| by_default(*field, everything, events.len());
+        return Ok(StreamField::all().filter(|field| exists(*field)).filter(chosen).collect());
     }
     let mut fields = Vec::new();
     for field in asked {
@@ -54,7 +58,7 @@ fn fields_of(events: &[PlannedEvent], asked: &[Field], everything: bool) -> Resu
     Ok(fields)
 }
 
-fn has(request: &EventRequest, field: Field) -> bool {
+fn has(request: &EventRequest, field: StreamField) -> bool {
     // For branches and fetches, address and latency come from the IBS registers. The record's own
     // fields describe data accesses.
     let own = request.tagged.is_some_and(|tagged| !matches!(tagged.of, TaggedOf::Access | TaggedOf::Op));
@@ -62,26 +66,36 @@ fn has(request: &EventRequest, field: Field) -> bool {
     field.exists(fields, request.exactness == Exactness::Ibs)
 }
 
-fn by_default(field: Field, everything: bool, events: usize) -> bool {
+fn by_default(field: StreamField, everything: bool, events: usize) -> bool {
     match field {
         // These cost a page-table walk per sample, so they must be requested.
-        Field::PhysAddress | Field::PageSize => false,
+        StreamField::PhysAddress | StreamField::PageSize => false,
         _ if everything => true,
-        Field::Event => events > 1,
-        Field::Time | Field::Cpu | Field::Comm | Field::Pid | Field::Tid | Field::Period => true,
-        Field::Latency | Field::Op | Field::Level | Field::Snoop | Field::Tlb | Field::Locked => true,
-        Field::Address | Field::Variable | Field::Ip | Field::Symbol => true,
+        StreamField::Event => events > 1,
+        StreamField::Time
+        | StreamField::Cpu
+        | StreamField::Comm
+        | StreamField::Pid
+        | StreamField::Tid
+        | StreamField::Period => true,
+        StreamField::Latency
+        | StreamField::Op
+        | StreamField::Level
+        | StreamField::Snoop
+        | StreamField::Tlb
+        | StreamField::Locked => true,
+        StreamField::Address | StreamField::Variable | StreamField::Ip | StreamField::Symbol => true,
         _ => false,
     }
 }
 
-fn carrying(streaming: Streaming, fields: &[Field]) -> Streaming {
-    let has = |field: Field| fields.contains(&field);
+fn carrying(streaming: Streaming, fields: &[StreamField]) -> Streaming {
+    let has = |field: StreamField| fields.contains(&field);
     Streaming {
-        cgroup: has(Field::Cgroup),
-        raw: has(Field::Raw) || has(Field::Registers),
-        phys_address: has(Field::PhysAddress),
-        page_size: has(Field::PageSize),
+        cgroup: has(StreamField::Cgroup),
+        raw: has(StreamField::Raw) || has(StreamField::Registers),
+        phys_address: has(StreamField::PhysAddress),
+        page_size: has(StreamField::PageSize),
         ..streaming
     }
 }

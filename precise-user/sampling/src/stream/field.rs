@@ -4,7 +4,7 @@ use precise_model::Fields;
 
 /// A field of a streamed sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Field {
+pub enum StreamField {
     /// Time of the sample.
     Time,
     /// Number of the CPU.
@@ -80,12 +80,12 @@ enum Needs {
 }
 
 /// Field, name, aliases, column title and width, requirement, description.
-type Entry = (Field, &'static str, &'static [&'static str], &'static str, usize, Needs, &'static str);
+type Entry = (StreamField, &'static str, &'static [&'static str], &'static str, usize, Needs, &'static str);
 
 /// All fields, in the order of the columns.
 const TABLE: &[Entry] = &[
     (
-        Field::Time,
+        StreamField::Time,
         "time",
         &[],
         "TIME",
@@ -93,14 +93,14 @@ const TABLE: &[Entry] = &[
         Needs::Nothing,
         "time of the sample (CLOCK_MONOTONIC): seconds in text, nanoseconds in JSON",
     ),
-    (Field::Cpu, "cpu", &[], "CPU", 3, Needs::Nothing, "CPU"),
-    (Field::Comm, "comm", &["process"], "COMM", 15, Needs::Nothing, "process name"),
-    (Field::Pid, "pid", &[], "PID", 7, Needs::Nothing, "process id"),
-    (Field::Tid, "tid", &["thread"], "TID", 7, Needs::Nothing, "thread id"),
-    (Field::Event, "event", &[], "EVENT", 8, Needs::Nothing, "event, as named with -e"),
-    (Field::Period, "period", &[], "PERIOD", 6, Needs::Nothing, "events that the sample stands for"),
+    (StreamField::Cpu, "cpu", &[], "CPU", 3, Needs::Nothing, "CPU"),
+    (StreamField::Comm, "comm", &["process"], "COMM", 15, Needs::Nothing, "process name"),
+    (StreamField::Pid, "pid", &[], "PID", 7, Needs::Nothing, "process id"),
+    (StreamField::Tid, "tid", &["thread"], "TID", 7, Needs::Nothing, "thread id"),
+    (StreamField::Event, "event", &[], "EVENT", 8, Needs::Nothing, "event, as named with -e"),
+    (StreamField::Period, "period", &[], "PERIOD", 6, Needs::Nothing, "events that the sample stands for"),
     (
-        Field::Latency,
+        StreamField::Latency,
         "latency",
         &["weight", "lat"],
         "LATENCY",
@@ -109,7 +109,7 @@ const TABLE: &[Entry] = &[
         "access latency, core cycles",
     ),
     (
-        Field::InstructionLatency,
+        StreamField::InstructionLatency,
         "instruction_latency",
         &["ins_lat"],
         "INS-LATENCY",
@@ -118,7 +118,7 @@ const TABLE: &[Entry] = &[
         "latency from dispatch to retirement, core cycles, if the CPU reports it",
     ),
     (
-        Field::RetireLatency,
+        StreamField::RetireLatency,
         "retire_latency",
         &["retire_lat", "p_stage_cyc"],
         "RET-LATENCY",
@@ -126,12 +126,28 @@ const TABLE: &[Entry] = &[
         Needs::Latency,
         "latency in retirement, core cycles, if the CPU reports it",
     ),
-    (Field::Op, "op", &["mem_op"], "OP", 5, Needs::Source, "load, store, …"),
-    (Field::Level, "level", &["mem", "mem_lvl"], "LEVEL", 11, Needs::Source, "level that served the access"),
-    (Field::Snoop, "snoop", &["mem_snoop"], "SNOOP", 5, Needs::Source, "state of the line in other caches"),
-    (Field::Tlb, "tlb", &["mem_dtlb"], "TLB", 12, Needs::Source, "how the address was translated"),
+    (StreamField::Op, "op", &["mem_op"], "OP", 5, Needs::Source, "load, store, …"),
     (
-        Field::Locked,
+        StreamField::Level,
+        "level",
+        &["mem", "mem_lvl"],
+        "LEVEL",
+        11,
+        Needs::Source,
+        "level that served the access",
+    ),
+    (
+        StreamField::Snoop,
+        "snoop",
+        &["mem_snoop"],
+        "SNOOP",
+        5,
+        Needs::Source,
+        "state of the line in other caches",
+    ),
+    (StreamField::Tlb, "tlb", &["mem_dtlb"], "TLB", 12, Needs::Source, "how the address was translated"),
+    (
+        StreamField::Locked,
         "locked",
         &["mem_lock", "lock"],
         "LOCKED",
@@ -140,7 +156,7 @@ const TABLE: &[Entry] = &[
         "whether the instruction was locked",
     ),
     (
-        Field::Remote,
+        StreamField::Remote,
         "remote",
         &["mem_remote"],
         "REMOTE",
@@ -148,10 +164,18 @@ const TABLE: &[Entry] = &[
         Needs::Source,
         "whether another node or core served the access",
     ),
-    (Field::DataSrc, "data_src", &[], "DATA_SRC", 14, Needs::Source, "the whole `perf_mem_data_src` word"),
-    (Field::Address, "address", &["addr"], "ADDRESS", 14, Needs::Address, "data address"),
     (
-        Field::PhysAddress,
+        StreamField::DataSrc,
+        "data_src",
+        &[],
+        "DATA_SRC",
+        14,
+        Needs::Source,
+        "the whole `perf_mem_data_src` word",
+    ),
+    (StreamField::Address, "address", &["addr"], "ADDRESS", 14, Needs::Address, "data address"),
+    (
+        StreamField::PhysAddress,
         "phys_address",
         &["phys_addr", "phys"],
         "PHYS-ADDRESS",
@@ -160,7 +184,7 @@ const TABLE: &[Entry] = &[
         "physical data address; costs a page-table walk per sample on Intel",
     ),
     (
-        Field::PageSize,
+        StreamField::PageSize,
         "page_size",
         &["data_page_size"],
         "PAGE-SIZE",
@@ -169,7 +193,7 @@ const TABLE: &[Entry] = &[
         "page size of the data address, bytes; costs a page-table walk per sample on Intel",
     ),
     (
-        Field::Variable,
+        StreamField::Variable,
         "variable",
         &["sym_daddr"],
         "VARIABLE",
@@ -178,7 +202,7 @@ const TABLE: &[Entry] = &[
         "variable at the data address",
     ),
     (
-        Field::Region,
+        StreamField::Region,
         "region",
         &["dso_daddr"],
         "REGION",
@@ -187,7 +211,7 @@ const TABLE: &[Entry] = &[
         "what contains the data address: file, heap, stack, …",
     ),
     (
-        Field::Cgroup,
+        StreamField::Cgroup,
         "cgroup",
         &[],
         "CGROUP",
@@ -195,11 +219,19 @@ const TABLE: &[Entry] = &[
         Needs::Nothing,
         "cgroup path, in the perf_event controller's hierarchy",
     ),
-    (Field::Mode, "mode", &["cpumode"], "MODE", 6, Needs::Nothing, "kernel or user"),
-    (Field::Exact, "exact", &[], "EXACT", 5, Needs::Nothing, "whether the instruction address is exact"),
-    (Field::Ip, "ip", &[], "IP", 16, Needs::Nothing, "instruction address"),
+    (StreamField::Mode, "mode", &["cpumode"], "MODE", 6, Needs::Nothing, "kernel or user"),
     (
-        Field::Symbol,
+        StreamField::Exact,
+        "exact",
+        &[],
+        "EXACT",
+        5,
+        Needs::Nothing,
+        "whether the instruction address is exact",
+    ),
+    (StreamField::Ip, "ip", &[], "IP", 16, Needs::Nothing, "instruction address"),
+    (
+        StreamField::Symbol,
         "symbol",
         &["sym", "function"],
         "SYMBOL",
@@ -207,10 +239,10 @@ const TABLE: &[Entry] = &[
         Needs::Nothing,
         "function and offset from its start",
     ),
-    (Field::Module, "module", &["dso"], "MODULE", 24, Needs::Nothing, "file of the instruction"),
-    (Field::Line, "line", &["srcline"], "LINE", 24, Needs::Nothing, "source line"),
+    (StreamField::Module, "module", &["dso"], "MODULE", 24, Needs::Nothing, "file of the instruction"),
+    (StreamField::Line, "line", &["srcline"], "LINE", 24, Needs::Nothing, "source line"),
     (
-        Field::Registers,
+        StreamField::Registers,
         "registers",
         &["ibs"],
         "REGISTERS",
@@ -219,7 +251,7 @@ const TABLE: &[Entry] = &[
         "IBS registers in words: branch, target, cycles to retirement, width, page, prefetch, …",
     ),
     (
-        Field::Raw,
+        StreamField::Raw,
         "raw",
         &[],
         "RAW",
@@ -237,7 +269,7 @@ pub struct UnknownField {
     valid: String,
 }
 
-impl Field {
+impl StreamField {
     /// Returns every field, in the order of the columns.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|entry| entry.0)
@@ -299,7 +331,7 @@ impl Field {
 
     /// Returns whether the values are numbers, which are right-aligned in their column.
     pub fn is_number(self) -> bool {
-        use Field::{
+        use StreamField::{
             Address, Cpu, DataSrc, InstructionLatency, Ip, Latency, PageSize, Period, PhysAddress, Pid,
             RetireLatency, Tid, Time,
         };
@@ -337,16 +369,16 @@ mod tests {
 
     #[test]
     fn every_field_has_one_entry_and_every_name_means_one_field() {
-        for field in Field::all() {
+        for field in StreamField::all() {
             assert_eq!(TABLE.iter().filter(|entry| entry.0 == field).count(), 1, "{field:?}");
-            assert_eq!(Field::parse(field.name()), Ok(field));
+            assert_eq!(StreamField::parse(field.name()), Ok(field));
         }
         let names: Vec<&str> =
             TABLE.iter().flat_map(|entry| entry.2.iter().copied().chain([entry.1])).collect();
         for (i, name) in names.iter().enumerate() {
             assert!(!names[i + 1..].contains(name), "{name}");
         }
-        assert_eq!(Field::parse(" ADDR "), Ok(Field::Address));
-        assert!(Field::parse("callchain").is_err_and(|error| error.to_string().contains("period")));
+        assert_eq!(StreamField::parse(" ADDR "), Ok(StreamField::Address));
+        assert!(StreamField::parse("callchain").is_err_and(|error| error.to_string().contains("period")));
     }
 }

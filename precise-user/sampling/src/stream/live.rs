@@ -4,19 +4,19 @@ use std::{process::ExitStatus, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::naming::Naming;
-use super::worker::{Counts, Round, Source, Work};
-use super::{Account, Field, Sink};
+use super::naming::StreamNaming;
+use super::worker::{EventSource, FateCounts, Round, StreamWork};
+use super::{Account, Sink, StreamField};
 use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::event::{Rate, Trigger};
 use crate::kernel::sideband::Mappings;
 use crate::pmu::Exactness;
 use crate::run::naming::bytes_of;
-use crate::run::naming_thread::Around;
-use crate::run::opening::Sampled;
+use crate::run::naming_thread::NamedFirst;
+use crate::run::opening::SampledEvent;
 use crate::run::plan::Plan;
-use crate::run::session::{End, Session};
+use crate::run::session::{RunEnd, Session};
 use precise_model::CpuId;
 use precise_records::Registers;
 
@@ -41,7 +41,7 @@ pub struct Started {
 
 /// The result of a finished run.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedStream {
     /// The account of each event's samples.
     pub accounts: Vec<Account>,
     /// Notes that apply to the whole run, one sentence each.
@@ -63,14 +63,14 @@ pub struct Finished {
 /// counted and do not end the run.
 pub async fn run<S: Sink + 'static>(
     plan: &Plan,
-    fields: &[Field],
+    fields: &[StreamField],
     sink: S,
     started: impl FnOnce(Started),
-) -> Result<Finished, SamplingError> {
+) -> Result<FinishedStream, SamplingError> {
     let data = fields.iter().any(|field| field.needs_data());
     let mappings = if data { Mappings::All } else { Mappings::Code };
     let (mut session, whereabouts) = Session::open(plan, mappings)?;
-    let work = Work {
+    let work = StreamWork {
         sources: session.events.iter().map(|event| source(event, &session.machine.cpu)).collect(),
         fields: fields.to_vec(),
         limit: plan.stream.and_then(|stream| stream.samples),
@@ -78,7 +78,7 @@ pub async fn run<S: Sink + 'static>(
         deadline: session.deadline(),
     };
     let mut early = Vec::new();
-    let naming = Naming::start(work, sink, Around::of(plan), || {
+    let naming = StreamNaming::start(work, sink, NamedFirst::of(plan), || {
         early.append(&mut session.sideband());
         !session.must_end()
     })?;
@@ -106,20 +106,20 @@ pub async fn run<S: Sink + 'static>(
     let cut = written.cut;
     for ((event, info), counts) in session.events.iter().zip(infos).zip(written.counts) {
         let delivery = event.sampler.delivery()?;
-        let Counts { written, left, malformed } = counts;
+        let FateCounts { written, left, malformed } = counts;
         let counted = written.saturating_add(left).saturating_add(malformed);
         let cut = if cut { delivery.read.saturating_sub(counted) } else { 0 };
         accounts.push(Account { event: info, delivery, written, left, malformed, cut });
     }
     let notes = session.notes(None).into_iter().chain(written.notes).collect();
     let stopped = session.stopped().map(str::to_owned);
-    Ok(Finished { accounts, notes, cpus: session.machine.machine.cpus, command, stopped })
+    Ok(FinishedStream { accounts, notes, cpus: session.machine.machine.cpus, command, stopped })
 }
 
-fn source(event: &Sampled, cpu: &CpuId) -> Source {
+fn source(event: &SampledEvent, cpu: &CpuId) -> EventSource {
     let request = &event.planned.request;
     let ibs = request.exactness == Exactness::Ibs;
-    Source {
+    EventSource {
         registers: ibs
             .then(|| Registers { fetch: request.pmu == "ibs_fetch", zen3_errata: cpu.ibs_zen3_errata() }),
         name: request.name.clone(),
@@ -145,7 +145,7 @@ struct Rings {
 }
 
 impl Rings {
-    async fn until_end(&mut self, naming: &Naming) -> Result<End, SamplingError> {
+    async fn until_end(&mut self, naming: &StreamNaming) -> Result<RunEnd, SamplingError> {
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut housekeeping = interval(HOUSEKEEPING);
@@ -157,7 +157,7 @@ impl Rings {
                 _ = rounds.tick() => {
                     self.round(naming);
                     if naming.has_enough() {
-                        return Ok(End::Enough);
+                        return Ok(RunEnd::Enough);
                     }
                 }
                 _ = housekeeping.tick() => {
@@ -171,7 +171,7 @@ impl Rings {
 
     /// Passes the contents of the rings to the naming thread. If its queue is full, samples stay in
     /// the rings, and the kernel counts those that do not fit.
-    fn round(&mut self, naming: &Naming) {
+    fn round(&mut self, naming: &StreamNaming) {
         if let Some(round) = self.waiting.take() {
             self.waiting = naming.offer(round);
         }

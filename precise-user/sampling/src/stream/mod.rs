@@ -19,8 +19,8 @@ use std::io;
 
 pub use account::{Account, AccountRow};
 pub use choice::{MissingField, choose_fields};
-pub use field::{Field, UnknownField};
-pub use named::Named;
+pub use field::{StreamField, UnknownField};
+pub use named::NamedSample;
 
 /// A consumer of symbolized samples.
 pub trait Sink: Send {
@@ -29,7 +29,7 @@ pub trait Sink: Send {
     /// # Errors
     ///
     /// Returns an error if the sample cannot be written; the run then ends.
-    fn put(&mut self, sample: &Named<'_>) -> io::Result<()>;
+    fn put(&mut self, sample: &NamedSample<'_>) -> io::Result<()>;
 
     /// Makes the samples so far visible, because no more are available at the moment.
     ///

@@ -10,7 +10,7 @@ use precise_records::record::sample::Sample;
 
 /// A sample, with the names of its addresses and ids.
 #[derive(Clone, Debug)]
-pub struct Named<'a> {
+pub struct NamedSample<'a> {
     /// Whether kernel addresses must be hidden from this user.
     pub kernel_hidden: bool,
     /// The event, as the user named it.
@@ -33,7 +33,7 @@ pub struct Named<'a> {
     pub cgroup: Result<Arc<str>, Reason>,
 }
 
-impl Named<'_> {
+impl NamedSample<'_> {
     /// Returns whether the sample was taken in the kernel.
     pub fn kernel(&self) -> bool {
         (self.sample.ip as i64) < 0

@@ -20,10 +20,10 @@ use std::{
 
 use super::{
     Sink,
-    worker::{Counts, Ended, Round, Work, Worker},
+    worker::{FateCounts, Round, StreamEnd, StreamWork, Worker},
 };
 use crate::error::SamplingError;
-use crate::run::naming_thread::{Around, NamingThread};
+use crate::run::naming_thread::{NamedFirst, NamingThread};
 
 /// The maximum number of rounds that wait to be named.
 const QUEUE: usize = 2;
@@ -32,26 +32,26 @@ const CHECK: Duration = Duration::from_millis(5);
 
 /// A handle to the naming thread.
 #[derive(Debug)]
-pub(super) struct Naming {
+pub(super) struct StreamNaming {
     tell: SyncSender<Round>,
     enough: Arc<AtomicBool>,
     /// The counts up to the last chunk of samples that was written.
-    counts: Arc<Mutex<Vec<Counts>>>,
-    thread: NamingThread<Ended>,
+    counts: Arc<Mutex<Vec<FateCounts>>>,
+    thread: NamingThread<StreamEnd>,
 }
 
-impl Naming {
+impl StreamNaming {
     /// Starts the thread, and returns after it has looked `around`. `meanwhile` is called
     /// repeatedly until then, and ends the wait by returning `false`.
     pub fn start<S: Sink + 'static>(
-        work: Work,
+        work: StreamWork,
         sink: S,
-        around: Around,
+        around: NamedFirst,
         meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
         let (tell, told) = sync_channel(QUEUE);
         let enough = Arc::new(AtomicBool::new(false));
-        let counts = Arc::new(Mutex::new(vec![Counts::default(); work.sources.len()]));
+        let counts = Arc::new(Mutex::new(vec![FateCounts::default(); work.sources.len()]));
         let thread = NamingThread::start(
             Worker::new(work, sink, Arc::clone(&enough), Arc::clone(&counts)),
             move |worker| worker.look_around(&around),
@@ -81,7 +81,7 @@ impl Naming {
         self,
         last: impl IntoIterator<Item = Round>,
         mut given_up: impl FnMut() -> bool,
-    ) -> Result<Ended, SamplingError> {
+    ) -> Result<StreamEnd, SamplingError> {
         let mut last: VecDeque<Round> = last.into_iter().collect();
         while let Some(round) = last.pop_front() {
             if let Some(round) = self.offer(round) {
@@ -98,15 +98,15 @@ impl Naming {
     }
 
     /// Ends without the thread.
-    fn leave(self) -> Ended {
+    fn leave(self) -> StreamEnd {
         left(self.thread, &self.enough, &self.counts)
     }
 }
 
 /// Leaves the thread, which writes no further sample. Returns what it has counted.
-fn left(thread: NamingThread<Ended>, enough: &AtomicBool, counts: &Mutex<Vec<Counts>>) -> Ended {
+fn left(thread: NamingThread<StreamEnd>, enough: &AtomicBool, counts: &Mutex<Vec<FateCounts>>) -> StreamEnd {
     enough.store(true, Ordering::Relaxed);
     thread.leave();
     let counts = counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ended { counts, cut: true, ..Ended::default() }
+    StreamEnd { counts, cut: true, ..StreamEnd::default() }
 }

@@ -2,14 +2,14 @@
 
 use precise_common::data_src::DataSource;
 
-use super::{Field, Named};
+use super::{NamedSample, StreamField};
 use precise_model::values::Value;
 use precise_model::words::Served;
 use precise_model::{Name, Reason, words};
 
-impl Field {
+impl StreamField {
     /// Returns the value of this field for a sample.
-    pub fn value(self, named: &Named<'_>) -> Value {
+    pub fn value(self, named: &NamedSample<'_>) -> Value {
         let sample = named.sample;
         let number = |number: u64| if number == 0 { Value::NotGiven } else { Value::Number(number) };
         let address = |address: u64| match address {
@@ -80,7 +80,7 @@ impl Field {
 
     /// Returns the offset in bytes from the start of what [`Self::value`] names; `None` if it names
     /// nothing.
-    pub fn offset(self, named: &Named<'_>) -> Option<u64> {
+    pub fn offset(self, named: &NamedSample<'_>) -> Option<u64> {
         match self {
             Self::Symbol => {
                 named.code.filter(|code| matches!(code.function, Name::Known(_))).map(|c| c.function_offset)

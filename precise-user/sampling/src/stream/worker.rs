@@ -14,11 +14,11 @@ use std::{
 use precise_common::data_src::DataSource;
 use rustc_hash::FxHashMap;
 
-use super::{Field, Named, Sink};
+use super::{NamedSample, Sink, StreamField};
 use crate::kernel::sampler::Taken;
 use crate::run::assemble::{CodeKey, code_key, in_batches, late_code, late_data, late_note};
 use crate::run::deadline::Deadline;
-use crate::run::naming_thread::{Around, follow};
+use crate::run::naming_thread::{NamedFirst, follow};
 use crate::run::session::Whereabouts;
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::{CodeQuery, DataQuery, Processes, Symbolizer, Wait, addresses_visible};
@@ -52,7 +52,7 @@ pub(super) struct Round {
 
 /// What is needed of an event to write its samples.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct EventSource {
     pub name: String,
     pub sample_type: u64,
     /// The format of its raw data; `None` if it is not known.
@@ -67,9 +67,9 @@ pub(super) struct Source {
 
 /// The inputs of the naming thread.
 #[derive(Debug)]
-pub(super) struct Work {
-    pub sources: Vec<Source>,
-    pub fields: Vec<Field>,
+pub(super) struct StreamWork {
+    pub sources: Vec<EventSource>,
+    pub fields: Vec<StreamField>,
     /// The number of samples after which the run ends; `None` for no limit.
     pub limit: Option<u64>,
     pub whereabouts: Whereabouts,
@@ -79,7 +79,7 @@ pub(super) struct Work {
 
 /// Counts of an event's samples by their fate.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct FateCounts {
     pub written: u64,
     pub left: u64,
     pub malformed: u64,
@@ -87,8 +87,8 @@ pub(super) struct Counts {
 
 /// The result of the naming thread.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
-    pub counts: Vec<Counts>,
+pub(super) struct StreamEnd {
+    pub counts: Vec<FateCounts>,
     /// Whether the run ended before all samples that were read were written or counted.
     pub cut: bool,
     pub notes: Vec<String>,
@@ -106,11 +106,11 @@ struct Waiting {
 
 /// The naming thread's state.
 pub(super) struct Worker<S> {
-    work: Work,
+    work: StreamWork,
     sink: S,
     enough: Arc<AtomicBool>,
     /// A copy of the counts for the run loop, after each chunk.
-    published: Arc<Mutex<Vec<Counts>>>,
+    published: Arc<Mutex<Vec<FateCounts>>>,
     /// The number of samples that were not named in time.
     late: u64,
     order: TimeOrder<Waiting>,
@@ -119,14 +119,19 @@ pub(super) struct Worker<S> {
     code: Vec<CodeLocation>,
     code_ids: FxHashMap<CodeKey, usize>,
     total: u64,
-    ended: Ended,
+    ended: StreamEnd,
 }
 
 impl<S: Sink> Worker<S> {
     /// Creates a worker that knows no processes yet. It sets `enough` when no more samples are
     /// wanted, and publishes its counts after each chunk.
-    pub fn new(work: Work, sink: S, enough: Arc<AtomicBool>, published: Arc<Mutex<Vec<Counts>>>) -> Self {
-        let counts = vec![Counts::default(); work.sources.len()];
+    pub fn new(
+        work: StreamWork,
+        sink: S,
+        enough: Arc<AtomicBool>,
+        published: Arc<Mutex<Vec<FateCounts>>>,
+    ) -> Self {
+        let counts = vec![FateCounts::default(); work.sources.len()];
         Self {
             work,
             sink,
@@ -139,29 +144,31 @@ impl<S: Sink> Worker<S> {
             code: Vec::new(),
             code_ids: FxHashMap::default(),
             total: 0,
-            ended: Ended { counts, ..Ended::default() },
+            ended: StreamEnd { counts, ..StreamEnd::default() },
         }
     }
 
     /// Takes a snapshot of the running processes.
-    pub fn look_around(&mut self, around: &Around) {
-        let Work { whereabouts: Whereabouts { processes, symbolizer, .. }, fields, .. } = &mut self.work;
+    pub fn look_around(&mut self, around: &NamedFirst) {
+        let StreamWork { whereabouts: Whereabouts { processes, symbolizer, .. }, fields, .. } =
+            &mut self.work;
         let note = around.look(processes, |processes, wait| open_early(fields, processes, symbolizer, wait));
         self.ended.notes.extend(note);
     }
 
     /// Opens newly mapped files early, while they still exist.
     fn open_early(&mut self) {
-        let Work { whereabouts: Whereabouts { processes, symbolizer, .. }, fields, .. } = &mut self.work;
+        let StreamWork { whereabouts: Whereabouts { processes, symbolizer, .. }, fields, .. } =
+            &mut self.work;
         open_early(fields, processes, symbolizer, Wait::No);
     }
 
-    fn needs(&self, what: fn(Field) -> bool) -> bool {
+    fn needs(&self, what: fn(StreamField) -> bool) -> bool {
         self.work.fields.iter().any(|field| what(*field))
     }
 
     /// Symbolizes and writes the samples of all rounds, until the sender is dropped.
-    pub fn run(mut self, told: &Receiver<Round>) -> Ended {
+    pub fn run(mut self, told: &Receiver<Round>) -> StreamEnd {
         for round in told {
             self.round(round);
         }
@@ -179,7 +186,7 @@ impl<S: Sink> Worker<S> {
         follow(&round.sideband, processes, |id, path| cgroups.made(id, path));
         self.open_early();
         for (source, samples) in round.samples.into_iter().enumerate() {
-            let Some(Source { sample_type, exact, stores, period, .. }) = self.work.sources.get(source)
+            let Some(EventSource { sample_type, exact, stores, period, .. }) = self.work.sources.get(source)
             else {
                 continue;
             };
@@ -216,18 +223,20 @@ impl<S: Sink> Worker<S> {
     fn write(&mut self, chunk: &[Waiting]) {
         let code = self.locate_code(chunk);
         let (data, places) = self.locate_data(chunk);
-        let (needs_comm, needs_cgroup) =
-            (self.needs(|field| field == Field::Comm), self.needs(|field| field == Field::Cgroup));
+        let (needs_comm, needs_cgroup) = (
+            self.needs(|field| field == StreamField::Comm),
+            self.needs(|field| field == StreamField::Cgroup),
+        );
         for (index, waiting) in chunk.iter().enumerate() {
             let counts = &mut self.ended.counts[waiting.source];
             if self.enough.load(Ordering::Relaxed) {
                 counts.left += 1;
                 continue;
             }
-            let Work { sources, whereabouts: Whereabouts { processes, cgroups, .. }, limit, .. } =
+            let StreamWork { sources, whereabouts: Whereabouts { processes, cgroups, .. }, limit, .. } =
                 &mut self.work;
             let sample = &waiting.sample;
-            let named = Named {
+            let named = NamedSample {
                 kernel_hidden: self.kernel_hidden,
                 event: &sources[waiting.source].name,
                 registers: sources[waiting.source].registers,
@@ -279,7 +288,7 @@ impl<S: Sink> Worker<S> {
 
     /// Returns the index of each sample's code location; empty if no field needs one.
     fn locate_code(&mut self, chunk: &[Waiting]) -> Vec<usize> {
-        if !self.needs(Field::needs_code) {
+        if !self.needs(StreamField::needs_code) {
             return Vec::new();
         }
         if self.code.len() > REMEMBERED || self.names.bytes() > NAME_BYTES {
@@ -306,7 +315,7 @@ impl<S: Sink> Worker<S> {
         let Self {
             names,
             code,
-            work: Work { whereabouts: Whereabouts { symbolizer, .. }, deadline, .. },
+            work: StreamWork { whereabouts: Whereabouts { symbolizer, .. }, deadline, .. },
             ..
         } = self;
         in_batches(queries, |queries| {
@@ -323,7 +332,7 @@ impl<S: Sink> Worker<S> {
     /// needs them. Data locations are not remembered, because there can be as many addresses as
     /// there is memory.
     fn locate_data(&mut self, chunk: &[Waiting]) -> (Vec<DataLocation>, Vec<Option<usize>>) {
-        if !self.needs(Field::needs_data) {
+        if !self.needs(StreamField::needs_data) {
             return (Vec::new(), Vec::new());
         }
         let mut queries = Vec::new();
@@ -353,8 +362,11 @@ impl<S: Sink> Worker<S> {
                 }))
             })
             .collect();
-        let Self { names, work: Work { whereabouts: Whereabouts { symbolizer, .. }, deadline, .. }, .. } =
-            self;
+        let Self {
+            names,
+            work: StreamWork { whereabouts: Whereabouts { symbolizer, .. }, deadline, .. },
+            ..
+        } = self;
         let mut data = Vec::new();
         in_batches(queries, |queries| {
             if deadline.names_are_over() {
@@ -377,7 +389,7 @@ fn moment(sample: &Sample) -> Range<u64> {
 mod tests;
 
 /// Opens newly mapped files while they still exist, if a field is named from them.
-fn open_early(fields: &[Field], processes: &mut Processes, symbolizer: &Symbolizer, wait: Wait) {
+fn open_early(fields: &[StreamField], processes: &mut Processes, symbolizer: &Symbolizer, wait: Wait) {
     let files = processes.take_new_files();
     if fields.iter().any(|field| field.needs_code() || field.needs_data()) {
         symbolizer.open_early(files, wait);

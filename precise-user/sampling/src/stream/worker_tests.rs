@@ -7,7 +7,7 @@ use super::*;
 use crate::reader::Reader;
 use crate::run::event_filter::open_cgroups;
 use crate::run::made_tests::{CODE, FILE, exec, exit};
-use crate::symbols::process::Limits;
+use crate::symbols::process::HistoryLimits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer};
 use precise_model::Name;
 use precise_records::record::sample_bits::{ADDR, DATA_SRC, IP, TID, TIME};
@@ -27,8 +27,8 @@ fn taken(time: u64, ip: u64, address: u64) -> Taken {
     Taken { misc: 0, body: body.into() }
 }
 
-fn source() -> Source {
-    Source {
+fn source() -> EventSource {
+    EventSource {
         name: "loads".into(),
         sample_type: TYPE,
         registers: None,
@@ -72,7 +72,7 @@ impl Lines {
 }
 
 impl Sink for Lines {
-    fn put(&mut self, sample: &Named<'_>) -> io::Result<()> {
+    fn put(&mut self, sample: &NamedSample<'_>) -> io::Result<()> {
         let mut lines = self.lines.lock().unwrap();
         if lines.len() >= self.limit {
             return Err(self.then.into());
@@ -97,17 +97,17 @@ impl Sink for Lines {
     }
 }
 
-fn work(sources: Vec<Source>, fields: &[Field], limit: Option<u64>) -> Work {
+fn work(sources: Vec<EventSource>, fields: &[StreamField], limit: Option<u64>) -> StreamWork {
     let whereabouts = Whereabouts {
         symbolizer: Symbolizer::spawn(SymbolOptions::default(), Reader::start().unwrap()).unwrap(),
         cgroups: open_cgroups().unwrap(),
-        processes: Processes::new(Limits::default()),
+        processes: Processes::new(HistoryLimits::default()),
     };
-    Work { sources, fields: fields.to_vec(), limit, whereabouts, deadline: Deadline::default() }
+    StreamWork { sources, fields: fields.to_vec(), limit, whereabouts, deadline: Deadline::default() }
 }
 
 /// Processes these rounds. The flag is whether the worker wanted no more samples.
-fn run(work: Work, sink: &Lines, rounds: Vec<Round>) -> (Ended, bool) {
+fn run(work: StreamWork, sink: &Lines, rounds: Vec<Round>) -> (StreamEnd, bool) {
     let (tell, told) = std::sync::mpsc::channel();
     rounds.into_iter().for_each(|round| tell.send(round).unwrap());
     drop(tell);
@@ -123,14 +123,14 @@ fn round(began: u64, samples: Vec<Vec<Taken>>, sideband: Vec<IdentifiedRecord>) 
 #[test]
 fn samples_of_all_events_come_in_the_order_of_time() {
     let sink = Lines::all();
-    let second = Source { name: "stores".into(), stores: true, exact: true, ..source() };
+    let second = EventSource { name: "stores".into(), stores: true, exact: true, ..source() };
     let rounds = vec![
         round(100, vec![vec![taken(30, CODE, 0), taken(90, CODE, 0)], vec![taken(10, CODE, 0)]], Vec::new()),
         // These samples were taken before the first round ended, and read in the second.
         round(200, vec![vec![taken(150, CODE, 0)], vec![taken(60, CODE, 0)]], Vec::new()),
         round(u64::MAX, vec![vec![], vec![taken(140, CODE, 0)]], Vec::new()),
     ];
-    let (ended, enough) = run(work(vec![source(), second], &[Field::Time], None), &sink, rounds);
+    let (ended, enough) = run(work(vec![source(), second], &[StreamField::Time], None), &sink, rounds);
     assert_eq!(sink.times(), [10, 30, 60, 90, 140, 150]);
     assert_eq!((ended.counts[0].written, ended.counts[1].written, enough), (3, 3, false));
     let lines = sink.lines.lock().unwrap();
@@ -150,7 +150,7 @@ fn samples_have_the_names_of_their_time() {
         round(200, vec![vec![taken(120, 0x10, 0)]], vec![exit(190, PID)]),
         round(u64::MAX, vec![vec![taken(180, CODE, 0)]], Vec::new()),
     ];
-    run(work(vec![source()], &[Field::Comm, Field::Module], None), &sink, rounds);
+    run(work(vec![source()], &[StreamField::Comm, StreamField::Module], None), &sink, rounds);
     let lines = sink.lines.lock().unwrap();
     let comms: Vec<_> = lines.iter().map(|line| line.comm.clone().unwrap()).collect();
     assert_eq!(comms, ["first", "second", "second", "second"]);
@@ -199,7 +199,7 @@ fn data_addresses_are_looked_up_where_a_field_asks() {
     #[derive(Clone, Default)]
     struct Data(Arc<Mutex<Vec<bool>>>);
     impl Sink for Data {
-        fn put(&mut self, sample: &Named<'_>) -> io::Result<()> {
+        fn put(&mut self, sample: &NamedSample<'_>) -> io::Result<()> {
             self.0.lock().unwrap().push(sample.data.is_some());
             Ok(())
         }
@@ -207,7 +207,9 @@ fn data_addresses_are_looked_up_where_a_field_asks() {
             Ok(())
         }
     }
-    for (fields, expected) in [(&[Field::Region][..], [true, false]), (&[Field::Address], [false, false])] {
+    for (fields, expected) in
+        [(&[StreamField::Region][..], [true, false]), (&[StreamField::Address], [false, false])]
+    {
         let sink = Data::default();
         let (tell, told) = std::sync::mpsc::channel();
         let samples = vec![vec![taken(10, CODE, CODE + 16), taken(20, CODE, 0)]];

@@ -15,9 +15,9 @@ pub(super) const COUNTERS: usize = 2 * size_of::<usize>();
 
 /// A sum of bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Account(Arc<AtomicUsize>);
+pub(super) struct ByteAccount(Arc<AtomicUsize>);
 
-impl Account {
+impl ByteAccount {
     /// Returns the sum of all charges that exist.
     pub fn bytes(&self) -> usize {
         self.0.load(Relaxed)
@@ -33,7 +33,7 @@ impl Account {
 /// The bytes of one heap block, or of several that live equally long.
 #[derive(Debug, Default)]
 pub(super) struct Charge {
-    account: Account,
+    account: ByteAccount,
     bytes: usize,
 }
 
@@ -44,7 +44,7 @@ impl Charge {
     }
 
     /// Returns the account.
-    pub fn account(&self) -> &Account {
+    pub fn account(&self) -> &ByteAccount {
         &self.account
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use rustc_hash::FxHashMap;
 
 use super::mapping::{MapKind, Mapped};
-use super::resolve::Resolver;
+use super::resolve::BatchResolver;
 use super::vaddr::vaddr;
 use crate::reader::protocol::FileId;
 use crate::reader::unwind::UnwindInfo;
@@ -51,9 +51,9 @@ pub struct CodeFile {
 }
 
 /// The files of contents, for the second of two questions about them.
-pub(super) type Contents = FxHashMap<ContentId, FileId>;
+pub(super) type ContentFiles = FxHashMap<ContentId, FileId>;
 
-impl Resolver {
+impl BatchResolver {
     /// Returns the file of a mapping of code.
     ///
     /// # Errors

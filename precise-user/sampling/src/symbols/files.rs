@@ -24,7 +24,7 @@ use super::opening::{open_beneath, open_in_root, open_regular};
 use super::recent::Recent;
 use crate::reader::Reader;
 use crate::reader::elf::{Headers, by_build_id};
-use crate::reader::protocol::{FileId, Found, Symbol};
+use crate::reader::protocol::{FileId, FoundSymbol, Symbol};
 use precise_model::Reason;
 use precise_records::record::{self, BuildId};
 
@@ -94,7 +94,7 @@ enum Whose {
 
 /// The open files.
 #[derive(Debug)]
-pub struct Files {
+pub struct OpenFiles {
     proc: PathBuf,
     debug_dirs: Vec<PathBuf>,
     recorded: Option<Recorded>,
@@ -117,7 +117,7 @@ pub struct Files {
     turned: u64,
 }
 
-impl Files {
+impl OpenFiles {
     /// Creates an empty set of at most `limit` files. Looks for processes below `proc`, unless they
     /// are `recorded` ones, and for debug information below `debug_dirs`.
     pub fn new(proc: PathBuf, debug_dirs: Vec<PathBuf>, recorded: Option<Recorded>, limit: usize) -> Self {
@@ -227,16 +227,16 @@ impl Files {
             let fresh = reader.symbols(file, supplement, addresses, |what, why| {
                 troubles.add(format!("cannot use the {what} of {}: {why}", open.path));
             });
-            if fresh.contains(&Found::Failed) && !reader.has_given_up(file.0) {
+            if fresh.contains(&FoundSymbol::Failed) && !reader.has_given_up(file.0) {
                 troubles
                     .add(format!("some names of {} cannot be read: the file is damaged there", open.path));
             }
             for (known, fresh) in found.iter_mut().zip(fresh) {
                 if known.is_err() {
                     *known = match fresh {
-                        Found::Symbol(symbol) => Ok(symbol),
-                        Found::None => Err(Reason::NoSymbol),
-                        Found::Failed => Err(Reason::Failed),
+                        FoundSymbol::Symbol(symbol) => Ok(symbol),
+                        FoundSymbol::None => Err(Reason::NoSymbol),
+                        FoundSymbol::Failed => Err(Reason::Failed),
                     };
                 }
             }
@@ -265,7 +265,7 @@ impl Files {
         let process = Whose::Process(mapped.pid, mapped.generation);
         match image.id {
             // The same path may mean a different file in every process.
-            record::FileId::None => process,
+            record::MappedFileId::None => process,
             _ if self.recorded.is_some() => Whose::Recording,
             _ => self.scope(mapped).map_or(process, Whose::Scope),
         }
@@ -316,7 +316,7 @@ impl Files {
         recorded: &Recorded,
         image: &Image,
     ) -> Result<File, Reason> {
-        if let record::FileId::BuildId(id) = image.id {
+        if let record::MappedFileId::BuildId(id) = image.id {
             // In the layout of `perf buildid-cache`.
             let cached = by_build_id(&id, "/elf").and_then(|name| {
                 self.debug_dirs.iter().find_map(|dir| open_beneath(dir, Path::new(&name)).ok())
@@ -333,7 +333,7 @@ impl Files {
             None => (open_regular(path), false),
         };
         let file = file.map_err(|_| Reason::FileMissing)?;
-        let comparable = exact || recorded.this_host || matches!(image.id, record::FileId::BuildId(_));
+        let comparable = exact || recorded.this_host || matches!(image.id, record::MappedFileId::BuildId(_));
         let trust = if exact { Trust::Exact } else { Trust::Path };
         match (comparable, is_the_file(reader, &file, image, trust, &mut self.troubles)?) {
             (true, true) => Ok(file),
@@ -537,18 +537,18 @@ fn is_the_file(
     troubles: &mut Notes,
 ) -> Result<bool, Reason> {
     Ok(match image.id {
-        record::FileId::BuildId(wanted) => headers(reader, file, &image.path, troubles)
+        record::MappedFileId::BuildId(wanted) => headers(reader, file, &image.path, troubles)
             .ok_or(Reason::Failed)?
             .is_some_and(|elf| elf.build_id() == Some(wanted)),
         _ if trust == Trust::Exact => true,
-        record::FileId::Inode { major, minor, inode, .. } => {
+        record::MappedFileId::Inode { major, minor, inode, .. } => {
             let Ok(stat) = file.metadata() else { return Ok(false) };
             // On stacked and copy-on-write file systems, mappings show another device than `stat`
             // does. Inode numbers can be compared only if the devices are equal.
             let same_device = (libc::major(stat.dev()), libc::minor(stat.dev())) == (major, minor);
             if same_device { stat.ino() == inode } else { trust == Trust::Path && !image.deleted }
         }
-        record::FileId::None => trust == Trust::Path && !image.deleted,
+        record::MappedFileId::None => trust == Trust::Path && !image.deleted,
     })
 }
 

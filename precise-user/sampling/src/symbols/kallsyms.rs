@@ -64,7 +64,7 @@ struct Unread {
 
 /// A symbol at or before an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found<'a> {
+pub struct NearestSymbol<'a> {
     /// The name of the symbol.
     pub name: &'a str,
     /// The offset of the address from the symbol's start, in bytes.
@@ -112,7 +112,7 @@ impl Kallsyms {
     /// # Errors
     ///
     /// Returns the error of reading the file.
-    pub fn find(&mut self, address: u64, kind: SymbolKind) -> io::Result<Option<Found<'_>>> {
+    pub fn find(&mut self, address: u64, kind: SymbolKind) -> io::Result<Option<NearestSymbol<'_>>> {
         self.read_past(address)?;
         if self.symbol(address, kind).is_none() {
             self.read_all()?;
@@ -120,7 +120,7 @@ impl Kallsyms {
         Ok(self.symbol(address, kind).map(|symbol| {
             let begin = symbol.name as usize;
             let name = self.names.get(begin..begin + usize::from(symbol.length)).unwrap_or_default();
-            Found {
+            NearestSymbol {
                 name: std::str::from_utf8(name).unwrap_or_default(),
                 offset: address - symbol.address,
                 module: self.modules.get(usize::from(symbol.module)).map_or(KERNEL, String::as_str),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 pub use super::kallsyms::KERNEL;
-use super::kallsyms::{Found, Kallsyms, SymbolKind};
+use super::kallsyms::{Kallsyms, NearestSymbol, SymbolKind};
 use crate::reader::elf::build_id_in;
 use precise_model::Reason;
 use precise_records::record::BuildId;
@@ -60,7 +60,7 @@ impl KernelSymbols {
     }
 
     /// Returns the function at `address`.
-    pub fn function(&mut self, address: u64) -> Result<Found<'_>, Reason> {
+    pub fn function(&mut self, address: u64) -> Result<NearestSymbol<'_>, Reason> {
         self.find(address, SymbolKind::Code)
     }
 
@@ -73,7 +73,7 @@ impl KernelSymbols {
     }
 
     /// Returns the variable at `address`.
-    pub fn variable(&mut self, address: u64) -> Result<Found<'_>, Reason> {
+    pub fn variable(&mut self, address: u64) -> Result<NearestSymbol<'_>, Reason> {
         self.find(address, SymbolKind::Data)
     }
 
@@ -97,7 +97,7 @@ impl KernelSymbols {
         id
     }
 
-    fn find(&mut self, address: u64, kind: SymbolKind) -> Result<Found<'_>, Reason> {
+    fn find(&mut self, address: u64, kind: SymbolKind) -> Result<NearestSymbol<'_>, Reason> {
         let path = self.kallsyms.clone().ok_or(Reason::FileMissing)?;
         if self.symbols.is_none() || self.may_be_stale(address, kind) {
             // An unreadable file and one that contains only zeros mean the same to the user: the
@@ -159,7 +159,7 @@ ffffffffc0001000 t bpf_prog_1234_x\t[bpf]
     #[test]
     fn functions_variables_and_modules() {
         let (_root, mut kernel) = tree(SOME);
-        let name = |name, offset, module| Ok(Found { name, offset, module });
+        let name = |name, offset, module| Ok(NearestSymbol { name, offset, module });
         assert_eq!(kernel.function(0xffff_ffff_8100_0010), name("_stext", 0x10, KERNEL));
         assert_eq!(kernel.function(0xffff_ffff_8100_0110), name("schedule", 0x10, KERNEL));
         assert_eq!(kernel.variable(0xffff_ffff_8200_0004), name("jiffies", 4, KERNEL));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::kernel::KERNEL;
 use precise_model::{CodeLocation, Name, NameId, Names};
-use precise_records::record::{BuildId, FileId, MmapRecord};
+use precise_records::record::{BuildId, MappedFileId, MmapRecord};
 
 /// The process id of the kernel's mappings in records.
 pub const KERNEL_PID: u32 = u32::MAX;
@@ -43,7 +43,7 @@ impl KernelImages {
         }
         self.bytes += bytes;
         let build_id = match map.file {
-            FileId::BuildId(id) => Some(id),
+            MappedFileId::BuildId(id) => Some(id),
             _ => build_id_of(path),
         };
         let end = map.start.saturating_add(map.len);

@@ -12,7 +12,7 @@ use super::mapping::{Image, MapKind, Mapped, Mapping};
 use super::*;
 use crate::reader::Reader;
 use precise_model::{CodeLocation, DataLocation, Name, NameId, Names};
-use precise_records::record::{BuildId, FileId};
+use precise_records::record::{BuildId, MappedFileId};
 
 const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
 
@@ -81,7 +81,7 @@ impl Fixture {
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("readable");
         let parse = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).expect("a pointer");
         let at = line.split_whitespace().map(parse).collect();
-        let mut processes = Processes::new(process::Limits::default());
+        let mut processes = Processes::new(process::HistoryLimits::default());
         processes.snapshot_proc(Path::new("/"), child.id(), 1).expect("alive");
         Self { dir, exe, child, at, processes }
     }
@@ -230,7 +230,7 @@ fn a_build_id_that_differs_is_a_changed_file() {
     let with_id = |query: &mut CodeQuery, id: &[u8]| {
         let mapped = query.mapping.as_mut().expect("mapped");
         let old = mapped.mapping.image.as_ref().expect("a file");
-        let id = FileId::BuildId(BuildId::new(id).expect("not empty"));
+        let id = MappedFileId::BuildId(BuildId::new(id).expect("not empty"));
         mapped.mapping.image = Some(Arc::new(Image { id, ..Image::clone(old) }));
     };
     with_id(&mut query, &[0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
@@ -331,7 +331,7 @@ fn identified_by_build_id(mut query: CodeQuery) -> CodeQuery {
     let mapped = query.mapping.as_mut().expect("mapped");
     let old = mapped.mapping.image.as_ref().expect("a file");
     let id = BuildId::new(&[0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]).expect("not empty");
-    mapped.mapping.image = Some(Arc::new(Image { id: FileId::BuildId(id), ..Image::clone(old) }));
+    mapped.mapping.image = Some(Arc::new(Image { id: MappedFileId::BuildId(id), ..Image::clone(old) }));
     query
 }
 
@@ -405,7 +405,7 @@ static OWN_TABLE: [u64; 8] = [7; 8];
 #[test]
 fn this_very_program() {
     let pid = std::process::id();
-    let mut processes = Processes::new(process::Limits::default());
+    let mut processes = Processes::new(process::HistoryLimits::default());
     processes.snapshot_proc(Path::new("/"), pid, 1).expect("alive");
     let (location, names) = one_code(CodeQuery::user(&processes, pid, outer_here(), &ALWAYS));
     let function = text(&names, location.function);
@@ -558,12 +558,12 @@ fn a_file_that_nobody_asks_for_is_closed_and_found_again() {
 #[test]
 fn ten_thousand_addresses_take_well_under_a_second() {
     let pid = std::process::id();
-    let mut processes = Processes::new(process::Limits::default());
+    let mut processes = Processes::new(process::HistoryLimits::default());
     processes.snapshot_proc(Path::new("/"), pid, 1).expect("alive");
     let exe = std::fs::metadata("/proc/self/exe").expect("readable").ino();
     let own = super::procfs::read(Path::new("/"), pid).expect("alive");
     let is_text = |m: &&precise_records::record::MmapRecord| {
-        m.executable && matches!(m.file, FileId::Inode { inode, .. } if inode == exe)
+        m.executable && matches!(m.file, MappedFileId::Inode { inode, .. } if inode == exe)
     };
     let map = own.maps.iter().find(is_text).expect("mapped");
     let step = (map.len / 10_000).max(1);

@@ -1,7 +1,7 @@
 //! Helpers for tests: sideband records, and the history of processes that they make.
 
-use super::process::{Limits, Processes};
-use precise_records::record::{FileId, IdentifiedRecord, MmapRecord, Record, SampleId, TaskRecord};
+use super::process::{HistoryLimits, Processes};
+use precise_records::record::{IdentifiedRecord, MappedFileId, MmapRecord, Record, SampleId, TaskRecord};
 
 /// Returns the record with this time.
 pub(crate) fn at(time: u64, record: Record) -> IdentifiedRecord {
@@ -21,7 +21,7 @@ pub(crate) fn map(time: u64, pid: u32, start: u64, path: &str) -> IdentifiedReco
             executable: true,
             writable: false,
             flags: 0,
-            file: FileId::None,
+            file: MappedFileId::None,
             path: path.into(),
         }),
     )
@@ -44,7 +44,7 @@ pub(crate) fn exit(time: u64, pid: u32, tid: u32) -> IdentifiedRecord {
 
 /// Returns the history of processes after these records.
 pub(crate) fn processes(entries: &[IdentifiedRecord]) -> Processes {
-    let mut processes = Processes::new(Limits::default());
+    let mut processes = Processes::new(HistoryLimits::default());
     entries.iter().for_each(|entry| processes.apply(entry));
     processes
 }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::charge::{Account, BLOCK, COUNTERS, Charge};
+use super::charge::{BLOCK, ByteAccount, COUNTERS, Charge};
 use super::shared_maps::SharedMaps;
-use precise_records::record::FileId;
+use precise_records::record::MappedFileId;
 
 #[cfg(test)]
 #[path = "mapping_tests.rs"]
@@ -62,7 +62,7 @@ pub struct Image {
     /// Whether the file had been deleted when it was seen.
     pub deleted: bool,
     /// The identity of the file apart from its path.
-    pub id: FileId,
+    pub id: MappedFileId,
 }
 
 /// How the path of a file of memfd_create(2) begins.
@@ -191,7 +191,7 @@ pub struct AddressSpace {
 impl AddressSpace {
     /// Creates an address space without mappings, whose bytes `account` counts. `incomplete` tells
     /// whether it had some that are not known.
-    pub(super) fn new(account: &Account, incomplete: bool) -> Self {
+    pub(super) fn new(account: &ByteAccount, incomplete: bool) -> Self {
         let maps = SharedMaps::new(account);
         Self { maps, replaced: Vec::new(), charge: account.charge(0), program: None, incomplete }
     }

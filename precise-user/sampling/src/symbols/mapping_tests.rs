@@ -3,7 +3,7 @@ use super::*;
 const ALWAYS: Range<u64> = 0..u64::MAX;
 
 fn file(path: &str, range: Range<u64>, page_offset: u64, since: u64) -> Mapping {
-    let image = Arc::new(Image { path: path.into(), deleted: false, id: FileId::None });
+    let image = Arc::new(Image { path: path.into(), deleted: false, id: MappedFileId::None });
     Mapping {
         start: range.start,
         end: range.end,
@@ -146,7 +146,7 @@ fn paths_say_what_backs_them() {
         ("anon_inode:[perf_event]", MapKind::Special, "anon_inode:[perf_event]", false),
     ] {
         assert_eq!(classify(path), (kind, clean, deleted), "{path}");
-        let image = Image { path: clean.to_owned(), deleted, id: FileId::None };
+        let image = Image { path: clean.to_owned(), deleted, id: MappedFileId::None };
         let shown = if kind == MapKind::File { path } else { clean };
         assert!(image.name() == shown || kind == MapKind::Anon, "{path}: {}", image.name());
     }
@@ -165,7 +165,7 @@ fn replaced_mappings_are_bounded() {
 
 #[test]
 fn a_child_shares_until_it_changes() {
-    let account = Account::default();
+    let account = ByteAccount::default();
     let mut parent = AddressSpace::new(&account, false);
     for page in 0..10_000u64 {
         parent.insert(anon(page * 0x2000..page * 0x2000 + 0x1000));

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::charge::{Account, BLOCK, COUNTERS, Charge};
+use super::charge::{BLOCK, ByteAccount, COUNTERS, Charge};
 use super::mapping::{AddressSpace, Image, MapKind, Mapped, Mapping, classify};
 use super::procfs;
 use precise_model::Reason;
@@ -41,7 +41,7 @@ mod limits;
 #[path = "process_tests.rs"]
 mod tests;
 
-pub use limits::{Counts, Limits};
+pub use limits::{ForgottenCounts, HistoryLimits};
 
 /// Maximum number of names that one generation keeps.
 const MAX_NAMES: usize = 16;
@@ -52,7 +52,7 @@ const NEW_FILES: usize = 16;
 
 /// An answer, with whether it is the only possible one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<T> {
+pub struct LocatedAddress<T> {
     /// The newest candidate.
     pub value: T,
     /// Whether an older candidate is possible as well.
@@ -82,7 +82,7 @@ struct Generation {
 type GenerationKey = (u32, u64);
 
 impl Generation {
-    fn new(since: u64, space: AddressSpace, account: &Account) -> Box<Self> {
+    fn new(since: u64, space: AddressSpace, account: &ByteAccount) -> Box<Self> {
         let charge = account.charge(0);
         let (until, names, threads, snapshot) = (None, Vec::new(), None, None);
         let mut generation =
@@ -140,15 +140,15 @@ pub struct Processes {
     new_files: Vec<Mapped>,
     /// The bytes of the images of `new_files`.
     new_file_bytes: usize,
-    limits: Limits,
-    counts: Counts,
+    limits: HistoryLimits,
+    counts: ForgottenCounts,
     serial: u64,
     /// Nothing that ended before this time is needed.
     horizon: u64,
     /// A process that was forgotten before it had been named ended before this time; 0 if none was.
     forgotten_until: u64,
     /// The bytes of all generations, mappings, images and names.
-    account: Account,
+    account: ByteAccount,
     /// The number of bytes from which forgetting is tried again if it did not free enough: it does
     /// not free images that the names of samples refer to. 0 if it did.
     held: usize,
@@ -156,14 +156,14 @@ pub struct Processes {
 
 impl Default for Processes {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(HistoryLimits::default())
     }
 }
 
 impl Processes {
     /// Creates an empty history.
-    pub fn new(limits: Limits) -> Self {
-        let account = Account::default();
+    pub fn new(limits: HistoryLimits) -> Self {
+        let account = ByteAccount::default();
         Self {
             by_pid: BTreeMap::new(),
             ended: BTreeSet::new(),
@@ -173,7 +173,7 @@ impl Processes {
             new_files: Vec::new(),
             new_file_bytes: 0,
             limits,
-            counts: Counts::default(),
+            counts: ForgottenCounts::default(),
             serial: 0,
             horizon: 0,
             forgotten_until: 0,
@@ -183,7 +183,7 @@ impl Processes {
     }
 
     /// Returns the counts of forgotten and lost data.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ForgottenCounts {
         self.counts
     }
 
@@ -261,9 +261,9 @@ impl Processes {
     }
 
     /// Returns the name that `pid` had in `window`.
-    pub fn process_name(&self, pid: u32, window: &Range<u64>) -> Result<Found<Arc<str>>, Reason> {
+    pub fn process_name(&self, pid: u32, window: &Range<u64>) -> Result<LocatedAddress<Arc<str>>, Reason> {
         if pid == 0 {
-            return Ok(Found { value: Arc::from("swapper"), ambiguous: false });
+            return Ok(LocatedAddress { value: Arc::from("swapper"), ambiguous: false });
         }
         let mut names = self.alive(pid, window).flat_map(|(_, generation)| {
             let begun = generation.names.iter().rev().skip_while(|(since, _)| *since >= window.end.max(1));
@@ -275,7 +275,7 @@ impl Processes {
         });
         let (_, value) = names.next().ok_or_else(|| self.unknown(window))?;
         let ambiguous = names.any(|(_, other)| other != value);
-        Ok(Found { value: value.clone(), ambiguous })
+        Ok(LocatedAddress { value: value.clone(), ambiguous })
     }
 
     /// Returns the last name in `window` of one generation of `pid`: the name of the program that a
@@ -285,19 +285,24 @@ impl Processes {
         pid: u32,
         serial: u64,
         window: &Range<u64>,
-    ) -> Result<Found<Arc<str>>, Reason> {
+    ) -> Result<LocatedAddress<Arc<str>>, Reason> {
         let generation = self.by_pid.get(&(pid, serial));
         let names = generation.map(|one| one.names.as_slice()).unwrap_or_default();
         let last = names.iter().rev().find(|(since, _)| *since < window.end.max(1)).or_else(|| names.first());
         match last {
-            Some((_, name)) => Ok(Found { value: name.clone(), ambiguous: false }),
+            Some((_, name)) => Ok(LocatedAddress { value: name.clone(), ambiguous: false }),
             None => self.process_name(pid, window),
         }
     }
 
     /// Returns the mapping that `pid` had at `address` in `window`.
-    pub fn find_mapping(&self, pid: u32, address: u64, window: &Range<u64>) -> Result<Found<Mapped>, Reason> {
-        let mut best: Option<Found<Mapped>> = None;
+    pub fn find_mapping(
+        &self,
+        pid: u32,
+        address: u64,
+        window: &Range<u64>,
+    ) -> Result<LocatedAddress<Mapped>, Reason> {
+        let mut best: Option<LocatedAddress<Mapped>> = None;
         let mut missing = None;
         for ((_, serial), generation) in self.alive(pid, window) {
             let reason = match generation.is_hidden {
@@ -313,7 +318,7 @@ impl Processes {
                 None => {
                     let image_base = generation.space.image_base(&mapping);
                     let value = Mapped { pid, generation: *serial, mapping, image_base };
-                    best = Some(Found { value, ambiguous });
+                    best = Some(LocatedAddress { value, ambiguous });
                 }
                 Some(best) => {
                     // The same file at the same address gives the same answer for both generations.

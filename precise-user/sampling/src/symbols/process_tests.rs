@@ -100,12 +100,12 @@ fn the_dead_stay_until_they_are_forgotten() {
     p.forget_before(6);
     assert!(p.is_empty());
     assert_eq!(path(&p, 10, 0x1000, 0..9), Err(Reason::ProcessGone));
-    assert_eq!((p.counts(), p.counts().notes()), (Counts::default(), Vec::new()));
+    assert_eq!((p.counts(), p.counts().notes()), (ForgottenCounts::default(), Vec::new()));
 }
 
 #[test]
 fn what_ended_first_is_forgotten_first_and_counted() {
-    let mut p = Processes::new(Limits { bytes: 64 << 10 });
+    let mut p = Processes::new(HistoryLimits { bytes: 64 << 10 });
     for n in 1..=10_000u32 {
         p.apply(&fork(u64::from(n), n, 0, n));
         p.apply(&comm(u64::from(n), n, "x", false));
@@ -144,7 +144,7 @@ fn a_snapshot_from_a_tree() {
     write("comm", "server\n");
     write("status", "Name:\tserver\nThreads:\t2\n");
     write("maps", "1000-2000 r-xp 00003000 fe:00 7   /bin/server\n2000-3000 rw-p 00000000 00:00 0 \n");
-    let mut p = Processes::new(Limits::default());
+    let mut p = Processes::new(HistoryLimits::default());
     assert_eq!(p.snapshot_all(root.path(), 100).expect("readable"), 1);
     assert_eq!(name(&p, 42, 0..10), Ok(("server".into(), false)));
     assert_eq!(path(&p, 42, 0x1000, 0..10), Ok(("/bin/server".into(), false)));
@@ -171,7 +171,7 @@ proptest::proptest! {
     fn any_history_is_survived(
         steps in proptest::collection::vec((0u8..6, 0u32..5, 0u32..5, 0u64..8, proptest::bool::ANY), 0..200)
     ) {
-        let mut p = Processes::new(Limits { bytes: 8 << 10 });
+        let mut p = Processes::new(HistoryLimits { bytes: 8 << 10 });
         for (time, (kind, a, b, page, flag)) in steps.into_iter().enumerate() {
             let time = time as u64;
             p.apply(&match kind {
@@ -194,7 +194,7 @@ proptest::proptest! {
 /// Replays a storm, and checks that it never allocates more than the limit and a little.
 fn storm(limit: usize, records: impl Iterator<Item = IdentifiedRecord>) -> Processes {
     let (processes, most) = most_allocated(|| {
-        let mut processes = Processes::new(Limits { bytes: limit });
+        let mut processes = Processes::new(HistoryLimits { bytes: limit });
         records.for_each(|record| processes.apply(&record));
         processes
     });
@@ -231,7 +231,7 @@ fn children_share_the_mappings_of_their_parent() {
         own.into_iter().chain(started(12, pid, 30))
     });
     let p = storm(128 << 20, parent.chain(children));
-    assert_eq!(p.counts(), Counts::default());
+    assert_eq!(p.counts(), ForgottenCounts::default());
     for pid in 1000..4000 {
         assert_eq!(path(&p, pid, 50 << 13, 10..11), Ok((LIBRARIES[2].into(), false)), "{pid}");
         assert_eq!(path(&p, pid, u64::from(pid) << 20, 12..20), Ok((LIBRARIES[0].into(), false)), "{pid}");
@@ -252,7 +252,7 @@ fn large_address_spaces_cost_others_nothing() {
         born.into_iter().chain(started(8, pid, 40)).chain([exit(9, pid, pid)])
     });
     let p = storm(32 << 20, others.chain(ended).chain(large));
-    let Counts { spaces, ended, living, .. } = p.counts();
+    let ForgottenCounts { spaces, ended, living, .. } = p.counts();
     assert!((80..=100).contains(&spaces) && (ended, living) == (0, 0), "{:?}", p.counts());
     for pid in 1..600 {
         assert_eq!(path(&p, pid, u64::from(pid) << 20, 8..10), Ok((LIBRARIES[0].into(), false)), "{pid}");
@@ -270,8 +270,8 @@ fn short_lived_processes_keep_their_names_for_an_epoch() {
         let program = started(time + 1, pid, 30);
         std::iter::once(fork(time, pid, 2, pid)).chain(program).chain([exit(time + 900, pid, pid)])
     });
-    let mut p = storm(Limits::BYTES, shell.chain(starts));
-    assert_eq!(p.counts(), Counts::default());
+    let mut p = storm(HistoryLimits::BYTES, shell.chain(starts));
+    assert_eq!(p.counts(), ForgottenCounts::default());
     let epoch = 0..20_000_010;
     for pid in 1000..21_000 {
         assert_eq!(name(&p, pid, epoch.clone()), Ok(("program".into(), false)));
@@ -313,7 +313,7 @@ fn storms_stay_within_the_limit() {
 /// each record.
 #[test]
 fn images_that_others_hold() {
-    let mut p = Processes::new(Limits { bytes: 64 << 10 });
+    let mut p = Processes::new(HistoryLimits { bytes: 64 << 10 });
     let mut held = Vec::new();
     for n in 0..2000u64 {
         p.apply(&map(1, 7, n << 13, &format!("/{}", n)));

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use precise_records::record::{FileId, MmapRecord};
+use precise_records::record::{MappedFileId, MmapRecord};
 
 /// A process as `/proc` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Snapshot {
+pub struct ProcessSnapshot {
     /// The process name.
     pub comm: String,
     /// Number of threads; 0 if unknown.
@@ -20,7 +20,7 @@ pub struct Snapshot {
 
 /// The name and the number of threads of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Status {
+pub struct ProcessStatus {
     /// The process name.
     pub comm: String,
     /// Number of threads; 0 if unknown.
@@ -29,21 +29,21 @@ pub struct Status {
 
 /// Reads the snapshot of `pid` below `root`. Returns an error if the process does not exist (any
 /// more). Use it for processes that are trusted: another one can have millions of mappings.
-pub fn read(root: &Path, pid: u32) -> io::Result<Snapshot> {
-    let Status { comm, threads } = status(root, pid)?;
+pub fn read(root: &Path, pid: u32) -> io::Result<ProcessSnapshot> {
+    let ProcessStatus { comm, threads } = status(root, pid)?;
     let mut maps = Vec::new();
     // The maps of another user's process may not be readable; its name is still useful.
     let _ = each_map(root, pid, |map| maps.push(map));
-    Ok(Snapshot { comm, threads, maps })
+    Ok(ProcessSnapshot { comm, threads, maps })
 }
 
 /// Reads the name and the number of threads of `pid` below `root`. Returns an error if the process
 /// does not exist (any more).
-pub fn status(root: &Path, pid: u32) -> io::Result<Status> {
+pub fn status(root: &Path, pid: u32) -> io::Result<ProcessStatus> {
     let dir = root.join("proc").join(pid.to_string());
     let comm = lossy(&dir.join("comm"))?;
     let status = lossy(&dir.join("status")).unwrap_or_default();
-    Ok(Status {
+    Ok(ProcessStatus {
         comm: comm.trim_end_matches('\n').to_owned(),
         threads: field(&status, "Threads:").and_then(|n| n.parse().ok()).unwrap_or(0),
     })
@@ -117,7 +117,11 @@ fn parse_line(pid: u32, line: &str) -> Option<MmapRecord> {
         executable: perms.get(2) == Some(&b'x'),
         writable: perms.get(1) == Some(&b'w'),
         flags: 0,
-        file: if inode == 0 { FileId::None } else { FileId::Inode { major, minor, inode, generation: 0 } },
+        file: if inode == 0 {
+            MappedFileId::None
+        } else {
+            MappedFileId::Inode { major, minor, inode, generation: 0 }
+        },
         // The kernel escapes only the newline.
         path: path.replace("\\012", "\n"),
     })
@@ -137,10 +141,10 @@ mod tests {
         let map = parse_line(9, line).expect("well-formed");
         assert_eq!((map.start, map.len, map.page_offset), (0x5621_ef62_1000, 0x14000, 0x3000));
         assert_eq!(map.path, "/usr/bin/a b");
-        assert_eq!(map.file, FileId::Inode { major: 0xfe, minor: 0, inode: 247_749, generation: 0 });
+        assert_eq!(map.file, MappedFileId::Inode { major: 0xfe, minor: 0, inode: 247_749, generation: 0 });
         assert!(map.executable && !map.writable);
         let anon = parse_line(9, "7f9b9ac10000-7f9b9ac12000 rw-p 00000000 00:00 0 ").expect("well-formed");
-        assert_eq!((anon.path.as_str(), anon.file, anon.writable), ("", FileId::None, true));
+        assert_eq!((anon.path.as_str(), anon.file, anon.writable), ("", MappedFileId::None, true));
         for broken in ["", "x", "1-2", "2-1 r--p 0 0:0 0", "1-2 r--p 0 0:0"] {
             assert_eq!(parse_line(9, broken), None, "{broken:?}");
         }

@@ -15,8 +15,8 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::SymbolOptions;
-use super::code_file::Contents;
-use super::files::Files;
+use super::code_file::ContentFiles;
+use super::files::OpenFiles;
 use super::jit::PerfMaps;
 use super::kernel::{KERNEL, KernelSymbols};
 use super::mapping::{MapKind, Mapped};
@@ -25,7 +25,7 @@ use super::procfs;
 use super::query::{CodeQuery, DataQuery};
 use super::recent::Recent;
 use super::vaddr::vaddr;
-use crate::reader::protocol::{FileId, Line, Symbol};
+use crate::reader::protocol::{FileId, FileLine, Symbol};
 use crate::reader::{Reader, convert};
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
@@ -39,13 +39,13 @@ const STEP: u64 = 4;
 const MAX_GRANULE: u64 = 128;
 
 /// Resolves batches of queries.
-pub struct Resolver {
+pub struct BatchResolver {
     pub(super) reader: Reader,
     /// Reads the debug information of the kernel, which root installed.
     symbolizer: Symbolizer,
-    pub(super) files: Files,
+    pub(super) files: OpenFiles,
     /// The files of contents that were asked for lately.
-    pub(super) contents: Contents,
+    pub(super) contents: ContentFiles,
     /// Perf maps; `None` for a recording, because the processes with its process ids on this
     /// machine are different ones.
     perf_maps: Option<PerfMaps>,
@@ -72,7 +72,7 @@ type Asked<'q> = (bool, &'q Result<Mapped, Reason>, u64);
 /// Process, generation and runtime address.
 type JitKey = (u32, u64, u64);
 
-impl Resolver {
+impl BatchResolver {
     /// Creates a resolver. Opens no files.
     pub fn new(options: &SymbolOptions, reader: Reader) -> Self {
         let symbolizer =
@@ -84,12 +84,12 @@ impl Resolver {
             None => Some(proc.join("kallsyms")),
             Some(recorded) => recorded.kallsyms.clone(),
         };
-        let files = Files::new(proc.clone(), options.debug_dirs.clone(), recorded, options.max_files);
+        let files = OpenFiles::new(proc.clone(), options.debug_dirs.clone(), recorded, options.max_files);
         Self {
             reader,
             symbolizer,
             files,
-            contents: Contents::default(),
+            contents: ContentFiles::default(),
             perf_maps: live.then(|| PerfMaps::new(proc)),
             kernel: KernelSymbols::new(options.root.clone(), kallsyms, live),
             vmlinux: vmlinux(&options.root).filter(|_| live),
@@ -303,7 +303,7 @@ impl Resolver {
         };
         location.module = Name::Known(names.intern(&region_name(mapped, *place == AddressTarget::Memory)));
         let recorded = mapped.mapping.image.as_ref().and_then(|image| match image.id {
-            precise_records::record::FileId::BuildId(id) => Some(id),
+            precise_records::record::MappedFileId::BuildId(id) => Some(id),
             _ => None,
         });
         let open = if let AddressTarget::File { file, .. } = place { self.files.get(*file) } else { None };
@@ -505,7 +505,7 @@ fn fill(names: &mut Names, symbol: &Symbol, location: &mut CodeLocation) {
     location.function_offset = symbol.offset;
     let outer = std::iter::once((&symbol.name, &symbol.line));
     let inner = symbol.inlined.iter().map(|frame| (&frame.name, &frame.line));
-    let line = |line: &Option<Line>| line.as_ref().and_then(|line| line.number).unwrap_or(0);
+    let line = |line: &Option<FileLine>| line.as_ref().and_then(|line| line.number).unwrap_or(0);
     let mut frames: Vec<Frame> = outer
         .chain(inner)
         .map(|(name, at)| Frame {

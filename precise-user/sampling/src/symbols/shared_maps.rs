@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::charge::{Account, BLOCK, COUNTERS, Charge};
+use super::charge::{BLOCK, ByteAccount, COUNTERS, Charge};
 use super::mapping::{Image, Mapping};
 
 /// The largest number of mappings in a chunk.
@@ -41,7 +41,7 @@ struct Place {
 }
 
 impl List {
-    fn new(chunks: Vec<Arc<Chunk>>, len: usize, account: &Account) -> Self {
+    fn new(chunks: Vec<Arc<Chunk>>, len: usize, account: &ByteAccount) -> Self {
         let mut list = Self { chunks, len, charge: account.charge(0) };
         list.recharge();
         list
@@ -60,7 +60,7 @@ impl Clone for List {
 }
 
 impl Chunk {
-    fn new(maps: Vec<Mapping>, account: &Account) -> Arc<Self> {
+    fn new(maps: Vec<Mapping>, account: &ByteAccount) -> Arc<Self> {
         let mut chunk = Self { maps, charge: account.charge(0), images: 0 };
         chunk.recharge();
         Arc::new(chunk)
@@ -98,13 +98,13 @@ impl Clone for Chunk {
 
 impl Default for SharedMaps {
     fn default() -> Self {
-        Self::new(&Account::default())
+        Self::new(&ByteAccount::default())
     }
 }
 
 impl SharedMaps {
     /// Creates an empty list, whose bytes `account` counts.
-    pub fn new(account: &Account) -> Self {
+    pub fn new(account: &ByteAccount) -> Self {
         Self(Arc::new(List::new(Vec::new(), 0, account)))
     }
 

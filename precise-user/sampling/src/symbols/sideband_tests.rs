@@ -13,12 +13,13 @@ use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, per
 use super::live_tests::{check_frames, compile, spawn, variable};
 use super::*;
 use precise_model::Reason;
-use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, records, sample_bits};
+use precise_records::record::{IdentifiedRecord, MappedFileId, Record, RecordLayout, records, sample_bits};
 
 const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
 const PAGES: usize = 256;
 const PAGE: usize = 4096;
-const LAYOUT: Layout = Layout { sample_type: sample_bits::TID | sample_bits::TIME, sample_id_all: true };
+const LAYOUT: RecordLayout =
+    RecordLayout { sample_type: sample_bits::TID | sample_bits::TIME, sample_id_all: true };
 
 /// The rings of a dummy event on all CPUs.
 struct Rings(Vec<(File, *mut u8)>);
@@ -105,7 +106,7 @@ fn a_program_is_known_by_its_records_alone() {
         child.wait().expect("waited");
 
         let entries = rings.drain();
-        let mut processes = Processes::new(process::Limits::default());
+        let mut processes = Processes::new(process::HistoryLimits::default());
         entries.iter().for_each(|entry| processes.apply(entry));
         assert_eq!(processes.process_name(pid, &ALWAYS).map(|n| n.value.to_string()), Ok("program".into()));
         let begun = entries.iter().find_map(|entry| match entry.record {
@@ -125,7 +126,7 @@ fn a_program_is_known_by_its_records_alone() {
         symbols.open_early(processes.take_new_files(), Wait::No);
         let query = CodeQuery::user(&processes, pid, at[0], &ALWAYS);
         let image = query.mapping.as_ref().expect("mapped").mapping.image.as_ref().expect("a file");
-        assert_eq!(matches!(image.id, FileId::BuildId(_)), build_id, "{:?}", image.id);
+        assert_eq!(matches!(image.id, MappedFileId::BuildId(_)), build_id, "{:?}", image.id);
         let location = symbols.resolve_code(&mut names, vec![query]).pop().expect("an answer");
         check_frames(&location, &names, exe.to_str().expect("text"));
 

@@ -14,7 +14,7 @@ use super::SymbolOptions;
 use super::code_file::{CodeFile, ContentId};
 use super::mapping::Mapped;
 use super::query::{CodeQuery, DataQuery};
-use super::resolve::Resolver;
+use super::resolve::BatchResolver;
 use crate::reader::Reader;
 use crate::reader::unwind::UnwindInfo;
 use crate::rights;
@@ -232,7 +232,7 @@ impl Drop for Symbolizer {
 }
 
 fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
-    let mut resolver = Resolver::new(options, reader);
+    let mut resolver = BatchResolver::new(options, reader);
     while let Ok(request) = inbox.recv() {
         let mut names = Names::default();
         // A send fails only if the caller is gone, and then no answer is needed.

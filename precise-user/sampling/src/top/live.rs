@@ -7,19 +7,19 @@ use std::time::Duration;
 use precise_model::{Capture, Row};
 use tokio::sync::Notify;
 
-use super::state::{Cost, State};
-use super::window::{Snapshot, Window};
+use super::state::{LiveCost, TopState};
+use super::window::{Window, WindowSnapshot};
 use crate::error::SamplingError;
 use crate::run::cost::own_cpu_ns;
 use crate::run::live::draft;
 use crate::run::naming::RowSink;
 use crate::run::plan::Plan;
 use crate::run::running::{Opened, Running};
-use crate::run::session::End;
+use crate::run::session::RunEnd;
 
 /// A message from a run that is in progress.
 #[derive(Debug)]
-pub enum Progress<'a> {
+pub enum TopProgress<'a> {
     /// Sampling is about to start. The privileges that the run no longer needs are dropped, so
     /// threads may be started.
     Started(&'a Live),
@@ -29,7 +29,7 @@ pub enum Progress<'a> {
 
 /// The result of a live view.
 #[derive(Debug)]
-pub struct Ended {
+pub struct TopEnd {
     /// The notes of the run, one sentence each.
     pub notes: Vec<String>,
     /// Why the kill switch ended the run; `None` if it did not.
@@ -54,7 +54,7 @@ impl Live {
     }
 
     /// Returns the newest window if it is not that of `version`, with its version.
-    pub fn latest(&self, version: u64) -> Option<(u64, Snapshot)> {
+    pub fn latest(&self, version: u64) -> Option<(u64, WindowSnapshot)> {
         self.with(|window| {
             let now = window.version();
             if now == version { None } else { Some((now, window.snapshot()?)) }
@@ -97,15 +97,15 @@ impl RowSink for Live {
 pub async fn run(
     plan: &Plan,
     length: Duration,
-    mut progress: impl FnMut(Progress<'_>),
-) -> Result<Ended, SamplingError> {
+    mut progress: impl FnMut(TopProgress<'_>),
+) -> Result<TopEnd, SamplingError> {
     let opened = Opened::open(plan)?;
     let (machine, events) = opened.drafts(plan);
     let mut meta = draft(plan, machine, events);
     meta.notes.extend(opened.notes());
     let live = Live::new(Window::new(length, meta));
     let mut run = opened.start(plan, live.clone())?;
-    progress(Progress::Started(&live));
+    progress(TopProgress::Started(&live));
     run.session.release(plan.duration)?;
     let mut own = (run.elapsed(), own_cpu_ns());
     let each = |run: &mut Running<Live>| {
@@ -115,15 +115,15 @@ pub async fn run(
     };
     let end = tokio::select! {
         end = run.until_end(plan.epoch, each) => end,
-        () = live.stop.notified() => Ok(End::Signal),
+        () = live.stop.notified() => Ok(RunEnd::Signal),
     };
-    progress(Progress::Over(&live));
+    progress(TopProgress::Over(&live));
     run.session.stop(end?)?;
     run.end_epoch()?;
     run.session.end_command();
     let (mut session, named) = run.name_the_rest()?;
     let notes = session.notes(named.busiest).into_iter().chain(named.notes).collect();
-    Ok(Ended { notes, stopped: session.stopped().map(str::to_owned) })
+    Ok(TopEnd { notes, stopped: session.stopped().map(str::to_owned) })
 }
 
 /// Returns the state at the end of an epoch. `own` is the time and the CPU time of this process at
@@ -133,7 +133,7 @@ fn state(
     live: &Live,
     run: &mut Running<Live>,
     own: &mut (Duration, u64),
-) -> Result<State, SamplingError> {
+) -> Result<TopState, SamplingError> {
     let changes = run.cost.take_rate_changes();
     let mut so_far = live.with(|window| window.rates_so_far());
     for (so_far, changes) in so_far.iter_mut().zip(&changes) {
@@ -144,12 +144,12 @@ fn state(
     let elapsed = now.0.saturating_sub(own.0).as_nanos().max(1) as f64;
     let process = now.1.saturating_sub(own.1) as f64 / elapsed;
     *own = now;
-    Ok(State {
+    Ok(TopState {
         events,
         changes,
         dropped: run.dropped().to_vec(),
         overhead: Some(run.cost.overhead(&run.session.events)),
-        cost: Cost { sampling: run.cost.last_window(), budget: plan.budget, process },
+        cost: LiveCost { sampling: run.cost.last_window(), budget: plan.budget, process },
         notes: run.cost.take_notes().into_iter().chain(run.session.take_news()).collect(),
     })
 }

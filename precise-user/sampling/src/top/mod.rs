@@ -14,7 +14,7 @@ mod state;
 mod tables;
 mod window;
 
-pub use live::{Ended, Live, Progress, run};
-pub use state::Cost;
+pub use live::{Live, TopEnd, TopProgress, run};
+pub use state::LiveCost;
 pub use tables::MOST_BYTES;
-pub use window::{MOST_ROWS, Snapshot, Window};
+pub use window::{MOST_ROWS, Window, WindowSnapshot};

@@ -7,7 +7,7 @@ use precise_model::{CpuGap, EventInfo, Ledger, Overhead, RateChange};
 
 /// The cost of a live view, as shares of the time of one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
+pub struct LiveCost {
     /// The cost of sampling on the CPU that sampled most, in the last epoch.
     pub sampling: f64,
     /// The limit of `sampling`; `None` if there is none.
@@ -18,7 +18,7 @@ pub struct Cost {
 
 /// The state of the run at the end of an epoch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct TopState {
     /// The events with the ledgers of the whole run. Their rates are in `changes`.
     pub events: Vec<EventInfo>,
     /// The changes of each event's rate in this epoch.
@@ -26,7 +26,7 @@ pub(super) struct State {
     /// The number of samples of each event that were dropped so far because naming was behind.
     pub dropped: Vec<u64>,
     pub overhead: Option<Overhead>,
-    pub cost: Cost,
+    pub cost: LiveCost,
     /// The notes of the run loop in this epoch, one sentence each.
     pub notes: Vec<String>,
 }

@@ -36,7 +36,7 @@ impl Tables {
 
 /// Copies what rows refer to from one set of tables to another.
 pub(super) struct Mover<'a> {
-    from: Source<'a>,
+    from: RowTables<'a>,
     into: &'a mut Tables,
     /// The new ids, by the old ones.
     names: FxHashMap<NameId, NameId>,
@@ -47,21 +47,21 @@ pub(super) struct Mover<'a> {
 
 /// Tables that rows refer to.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct RowTables<'a> {
     names: &'a Names,
     code: &'a [CodeLocation],
     data: &'a [DataLocation],
     stacks: &'a [Stack],
 }
 
-impl<'a> From<&'a Capture> for Source<'a> {
+impl<'a> From<&'a Capture> for RowTables<'a> {
     fn from(capture: &'a Capture) -> Self {
         let Capture { names, code, data, stacks, .. } = capture;
         Self { names, code, data, stacks }
     }
 }
 
-impl<'a> From<&'a Tables> for Source<'a> {
+impl<'a> From<&'a Tables> for RowTables<'a> {
     fn from(tables: &'a Tables) -> Self {
         let Tables { names, code, data, stacks, .. } = tables;
         Self { names, code, data, stacks }
@@ -69,7 +69,7 @@ impl<'a> From<&'a Tables> for Source<'a> {
 }
 
 impl<'a> Mover<'a> {
-    pub fn new(from: impl Into<Source<'a>>, into: &'a mut Tables) -> Self {
+    pub fn new(from: impl Into<RowTables<'a>>, into: &'a mut Tables) -> Self {
         let (names, code) = (FxHashMap::default(), FxHashMap::default());
         let (data, stacks) = (FxHashMap::default(), FxHashMap::default());
         Self { from: from.into(), into, names, code, data, stacks }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use precise_model::{Capture, Epoch, EventInfo, Ledger, Meta, Name, Owner, RateChange, Row};
 
-use super::state::{Cost, Rates, State, at_the_read, gaps_since};
+use super::state::{LiveCost, Rates, TopState, at_the_read, gaps_since};
 use super::tables::{MOST_BYTES, Mover, Tables};
 
 /// The most rows that a window holds. A window that would have more has fewer epochs.
@@ -17,14 +17,14 @@ const TOO_LARGE: &str = "one epoch had more rows than the window holds";
 
 /// The last seconds of a run.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct WindowSnapshot {
     /// The rows of the window with everything that a capture has. Its ledger and its rates are
     /// those of the window; its times count from the start of the window.
     pub capture: Capture,
     /// The time from the start of the run to the end of the window.
     pub elapsed: Duration,
     /// The cost at the end of the window.
-    pub cost: Cost,
+    pub cost: LiveCost,
     /// Why the window is shorter than asked for, as a sentence; `None` if it is not.
     pub shortened: Option<String>,
 }
@@ -34,7 +34,7 @@ pub struct Snapshot {
 #[derive(Debug, Default)]
 struct Held {
     named: Option<NamedEpoch>,
-    state: Option<State>,
+    state: Option<TopState>,
 }
 
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl Window {
     }
 
     /// Adds the state at the end of the next epoch.
-    pub(super) fn state(&mut self, mut state: State) {
+    pub(super) fn state(&mut self, mut state: TopState) {
         for (rates, changes) in self.rates.iter_mut().zip(&state.changes) {
             rates.add(changes);
         }
@@ -251,7 +251,7 @@ impl Window {
     }
 
     /// Returns the ledger of each event at the end of an epoch.
-    fn ledgers(&self, named: &NamedEpoch, state: &State) -> Vec<Ledger> {
+    fn ledgers(&self, named: &NamedEpoch, state: &TopState) -> Vec<Ledger> {
         let of = |(at, event): (usize, &EventInfo)| {
             let sum = |list: &[u64]| list.get(at).copied().unwrap_or(0);
             let mut ledger = at_the_read(&event.ledger, sum(&named.in_rows) + sum(&state.dropped));
@@ -263,7 +263,7 @@ impl Window {
     }
 
     /// Returns the window as a capture; `None` before the first epoch is complete.
-    pub fn snapshot(&self) -> Option<Snapshot> {
+    pub fn snapshot(&self) -> Option<WindowSnapshot> {
         let complete = || {
             let held = self.epochs.iter().take(self.complete());
             held.filter_map(|held| Some((held.named.as_ref()?, held.state.as_ref()?)))
@@ -304,7 +304,7 @@ impl Window {
                  memory."
             )
         });
-        Some(Snapshot {
+        Some(WindowSnapshot {
             capture: Capture { meta, names, code, data, stacks, rows: rows.collect() },
             elapsed: Duration::from_nanos(named.epoch.end_ns),
             cost: state.cost,

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use precise_common::ledger::Counter;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Chain, Epoch, EventInfo, Meta, RateChange};
 
-use super::super::state::State;
+use super::super::state::TopState;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -25,7 +25,7 @@ impl Fake {
     }
 
     /// Returns the state after the epoch. Its ledger was read when `late` more samples had come.
-    fn state(&self, late: u64) -> State {
+    fn state(&self, late: u64) -> TopState {
         let total = self.aggregated + late;
         let mut event = self.window.draft.events[0].clone();
         event.marks_exact = true;
@@ -34,12 +34,12 @@ impl Fake {
         }
         event.ledger.counters.set(Counter::PeriodSeen, 1000 * total);
         event.ledger.event_count = 1000 * total;
-        State { events: vec![event], dropped: vec![0], changes: vec![vec![]], ..State::default() }
+        TopState { events: vec![event], dropped: vec![0], changes: vec![vec![]], ..TopState::default() }
     }
 
     /// Takes the rows of an epoch; `functions` get 10 samples each.
     fn rows(&mut self, functions: &[&str]) -> Capture {
-        let mut made = Builder::new();
+        let mut made = CaptureBuilder::new();
         for (at, function) in functions.iter().enumerate() {
             made.cell()
                 .samples(10)
@@ -171,7 +171,7 @@ fn rates_are_those_of_the_window() {
     for changes in [vec![change(SECOND / 2, 2000)], vec![], vec![change(5 * SECOND / 2, 4000)]] {
         let capture = fake.rows(&["a"]);
         fake.window.take(&capture, &capture.rows);
-        fake.window.state(State { changes: vec![changes], ..fake.state(0) });
+        fake.window.state(TopState { changes: vec![changes], ..fake.state(0) });
     }
     let event = &fake.capture().meta.events[0];
     assert_eq!(event.rates, [change(0, 2000), change(3 * SECOND / 2, 4000)]);

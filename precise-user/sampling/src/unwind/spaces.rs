@@ -222,7 +222,7 @@ impl<T: Clone> Spaces<T> {
 
 #[cfg(test)]
 mod tests {
-    use precise_records::record::{FileId, SampleId};
+    use precise_records::record::{MappedFileId, SampleId};
 
     use super::*;
 
@@ -240,7 +240,7 @@ mod tests {
             executable: true,
             writable: false,
             flags: 0,
-            file: FileId::None,
+            file: MappedFileId::None,
             path: path.to_owned(),
         }))
     }

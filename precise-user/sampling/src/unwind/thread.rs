@@ -14,7 +14,7 @@ use super::publisher::{Installed, Publisher};
 use super::spaces::{CodeMapping, Spaces};
 use crate::error::SamplingError;
 use crate::kernel::unwind::UnwindMemory;
-use crate::reader::unwind::Code;
+use crate::reader::unwind::CodeUnwinding;
 use crate::rights;
 use crate::symbols::CodeFiles;
 use crate::symbols::code_file::{CodeFile, ContentId};
@@ -290,7 +290,7 @@ impl Worker {
             Ok(info) => {
                 self.skipped += info.skipped;
                 match info.code {
-                    Code::Table(table) => match self.publisher.install(&table) {
+                    CodeUnwinding::Table(table) => match self.publisher.install(&table) {
                         Some(installed) => {
                             self.tables += 1;
                             Made::Table(installed)
@@ -304,8 +304,8 @@ impl Worker {
                             Made::Nothing
                         }
                     },
-                    Code::FramePointers => Made::FramePointers,
-                    Code::None(reason) => self.has_none(path, reason),
+                    CodeUnwinding::FramePointers => Made::FramePointers,
+                    CodeUnwinding::None(reason) => self.has_none(path, reason),
                 }
             }
             Err(reason) => self.has_none(path, reason),

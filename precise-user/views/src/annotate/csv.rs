@@ -1,8 +1,8 @@
 //! Annotated code as CSV.
 
 use crate::annotate::Annotation;
-use crate::code::Measured;
-use crate::csv::{Lines, average, percentile, shares};
+use crate::code::PlaceSamples;
+use crate::csv::{CsvLines, average, percentile, shares};
 use precise_code::SourceLine;
 
 const MEASURES: [&str; 9] = [
@@ -26,7 +26,7 @@ pub fn annotate_csv(annotation: &Annotation, lines: bool, separator: &str) -> St
     } else {
         &["event", "function", "module", "offset", "instruction"]
     };
-    let mut table = Lines::new(separator, first, &[]);
+    let mut table = CsvLines::new(separator, first, &[]);
     table.header(&place, &["samples", "share"]);
     table.header(&MEASURES, &[]);
     for event in &annotation.events {
@@ -61,7 +61,7 @@ fn where_from(place: Option<&SourceLine>) -> [String; 3] {
     })
 }
 
-fn measures(measured: &Measured) -> Vec<String> {
+fn measures(measured: &PlaceSamples) -> Vec<String> {
     let mut fields = vec![measured.samples.to_string()];
     fields.extend(shares(measured.share));
     fields.push(average(measured.average));

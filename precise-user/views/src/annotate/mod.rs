@@ -53,8 +53,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
-use super::code::{Code, EventCode, Measured, Sampled, Tally};
+use super::about::{EventSummary, Run};
+use super::code::{Code, EventCode, PlaceSamples, SampledFunction, Tally};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples};
 use super::{ViewError, code, trust};
@@ -93,11 +93,11 @@ pub struct Annotation {
 pub struct AnnotatedEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples of the event.
     pub samples: u64,
     /// The requested functions, or else the hottest ones.
-    pub functions: Vec<Function>,
+    pub functions: Vec<AnnotatedFunction>,
     /// Number of further functions that match, or come next in order, and are not shown.
     pub left_out: usize,
     /// Number of samples whose code belongs to no known function. They are in no listing.
@@ -106,7 +106,7 @@ pub struct AnnotatedEvent {
 
 /// An annotated function.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Function {
+pub struct AnnotatedFunction {
     /// Name of the function.
     pub name: String,
     /// File of the function, as the process saw it; `[kernel]`, or the name of a kernel module.
@@ -115,7 +115,7 @@ pub struct Function {
     pub build_id: String,
     /// The samples in the function. The share is relative to all samples of the event.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: PlaceSamples,
     /// Number of samples that are needed to tell lines apart. Present if the function has fewer.
     pub too_few: Option<u64>,
     /// Why there is no disassembly. The list then contains only the instructions that were sampled.
@@ -123,14 +123,14 @@ pub struct Function {
     #[schemars(with = "Option<Reason>")]
     pub no_code: Option<Reason>,
     /// Instructions, in the order of their addresses.
-    pub instructions: Vec<Listed>,
+    pub instructions: Vec<ListedInstruction>,
     /// Source lines, the hottest first.
-    pub lines: Vec<Line>,
+    pub lines: Vec<AnnotatedLine>,
 }
 
 /// An instruction in a listing.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Listed {
+pub struct ListedInstruction {
     /// Distance from the start of the function, in bytes.
     pub offset: u64,
     /// Disassembly; empty if the code cannot be read.
@@ -141,19 +141,19 @@ pub struct Listed {
     pub source: Option<String>,
     /// The samples at this instruction.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: PlaceSamples,
 }
 
 /// A source line, with all instructions of the function that belong to it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Line {
+pub struct AnnotatedLine {
     /// File and line; `None` for instructions without line information.
     pub place: Option<SourceLine>,
     /// Text of the line, if the source file is available.
     pub source: Option<String>,
     /// The samples at this line.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: PlaceSamples,
 }
 
 /// Annotates the code of the hottest functions of a capture.
@@ -171,7 +171,7 @@ pub fn annotate(
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
     let events = events.map(|(index, (info, trust))| {
-        let event = Event::of(info, trust);
+        let event = EventSummary::of(info, trust);
         annotate_event(capture, options, index, event, code)
     });
     Ok(Annotation { run: Run::of(capture), events: events.collect() })
@@ -181,7 +181,7 @@ fn annotate_event(
     capture: &Capture,
     options: &AnnotateOptions,
     index: usize,
-    event: Event,
+    event: EventSummary,
     files: &mut dyn Code,
 ) -> AnnotatedEvent {
     let EventCode { samples, functions: found, nameless } = code::sampled(capture, index, |_| true);
@@ -208,20 +208,20 @@ fn annotate_event(
 
 fn function(
     id: FunctionId,
-    sampled: Sampled,
+    sampled: SampledFunction,
     event_samples: Samples,
     timed: bool,
     min_samples: u64,
     code: &mut dyn Code,
-) -> Function {
-    let Sampled { all, mut by_offset } = sampled;
+) -> AnnotatedFunction {
+    let SampledFunction { all, mut by_offset } = sampled;
     let whole = all.samples();
     let (listing, no_code) = match code.instructions(&id) {
         Ok(listing) => (listing, None),
         Err(reason) => (Vec::new(), Some(reason)),
     };
     let mut lines: BTreeMap<Option<SourceLine>, Tally> = BTreeMap::new();
-    let mut instructions: Vec<Listed> = Vec::new();
+    let mut instructions: Vec<ListedInstruction> = Vec::new();
     let mut list = |offset, text, frames: Vec<SourceLine>, tally: Option<Tally>, code: &mut dyn Code| {
         let place = frames.first();
         let source = place.and_then(|place| code.source(&place.file, place.line));
@@ -229,7 +229,7 @@ fn function(
         if let Some(tally) = tally {
             lines.entry(place.cloned()).or_default().merge(tally);
         }
-        instructions.push(Listed { offset, text, frames, source, measured });
+        instructions.push(ListedInstruction { offset, text, frames, source, measured });
     };
     for Instruction { offset, text, frames, .. } in listing {
         let sampled = by_offset.remove(&offset);
@@ -249,11 +249,11 @@ fn function(
         .into_iter()
         .map(|(place, tally)| {
             let source = place.as_ref().and_then(|place| code.source(&place.file, place.line));
-            Line { source, measured: tally.measured(whole, timed), place }
+            AnnotatedLine { source, measured: tally.measured(whole, timed), place }
         })
         .collect();
     let FunctionId { module, build_id, name, .. } = id;
-    Function {
+    AnnotatedFunction {
         name,
         module,
         build_id,

@@ -2,13 +2,13 @@
 //! instruction.
 
 use super::text::short_path;
-use super::{AnnotateOptions, AnnotatedEvent, Annotation, Function, annotate};
+use super::{AnnotateOptions, AnnotatedEvent, AnnotatedFunction, Annotation, annotate};
 use crate::ViewError;
-use crate::code::{Code, Measured};
-use crate::markup::tables::{HtmlCell, ColumnKind, sortable};
+use crate::code::{Code, PlaceSamples};
+use crate::markup::tables::{ColumnKind, HtmlCell, sortable};
 use crate::markup::text;
 use crate::render::number::{cycles, percent, share};
-use crate::view::{Place, Section};
+use crate::view::{Section, SectionPlace};
 use precise_model::digits::{counted, thousands};
 use precise_model::{Capture, Dimension};
 
@@ -24,7 +24,7 @@ pub(super) fn section(capture: &Capture, files: &mut dyn Code) -> Result<Option<
     }
     let options = AnnotateOptions { limit: FUNCTIONS, ..AnnotateOptions::default() };
     let body = functions(&annotate(capture, &options, files)?);
-    Ok(Some(Section { id: "code", title: "Hot lines", place: Place::Code, body }))
+    Ok(Some(Section { id: "code", title: "Hot lines", place: SectionPlace::Code, body }))
 }
 
 /// Returns the code of each event.
@@ -41,7 +41,7 @@ fn functions(annotation: &Annotation) -> String {
     out
 }
 
-fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool) -> String {
+fn of_function(event: &AnnotatedEvent, function: &AnnotatedFunction, one_of_several: bool) -> String {
     let measured = &function.measured;
     let of = if one_of_several { format!(" of {}", event.event.name) } else { String::new() };
     let mut out = format!(
@@ -54,7 +54,8 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
     );
     if let Some(needed) = function.too_few {
         let needed = thousands(needed);
-        out += &format!("<p>Its lines are in no reliable order, for which {needed} samples are needed.</p>\n");
+        out +=
+            &format!("<p>Its lines are in no reliable order, for which {needed} samples are needed.</p>\n");
     }
     if let Some(reason) = function.no_code {
         out += &format!("<p>The instructions cannot be shown: {}.</p>\n", text(reason.words()));
@@ -80,7 +81,8 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
     let instructions: Vec<_> = sampled
         .map(|listed| {
             let mut row = columns.row(&listed.measured, "", &listed.text);
-            row[columns.first_text()] = HtmlCell::number(listed.offset as f64, &format!("+{:#x}", listed.offset));
+            row[columns.first_text()] =
+                HtmlCell::number(listed.offset as f64, &format!("+{:#x}", listed.offset));
             row
         })
         .collect();
@@ -114,9 +116,10 @@ impl Columns {
         titles.into_iter().map(|(kind, title)| (kind, title.to_owned())).collect()
     }
 
-    fn row(&self, measured: &Measured, place: &str, code: &str) -> Vec<HtmlCell> {
+    fn row(&self, measured: &PlaceSamples, place: &str, code: &str) -> Vec<HtmlCell> {
         let samples = measured.samples;
-        let mut row = vec![HtmlCell::share(&measured.share), HtmlCell::number(samples as f64, &thousands(samples))];
+        let mut row =
+            vec![HtmlCell::share(&measured.share), HtmlCell::number(samples as f64, &thousands(samples))];
         if self.timed {
             row.push(measured.average.map_or_else(HtmlCell::nothing, |a| HtmlCell::number(a, &cycles(a))));
         }

@@ -1,7 +1,7 @@
-use crate::annotate::{AnnotateOptions, Annotation, Function, annotate};
+use crate::annotate::{AnnotateOptions, AnnotatedFunction, Annotation, annotate};
 use crate::code::Code;
 use precise_code::{FunctionId, Instruction, SourceLine};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Dimension, Reason};
 
 /// 16 bytes of code: one instruction every 4 bytes, two source lines.
@@ -40,7 +40,7 @@ impl Code for Fake {
 
 /// 60 samples at +4, 30 at +8, 10 at +12, and 20 in another function.
 fn capture() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(60).latency(40).code(0x1004, "/bin/w", "work", "/src/w.c", 11);
     builder.cell().samples(30).latency(400).code(0x1008, "/bin/w", "work", "/src/w.c", 11);
     builder.cell().samples(10).latency(40).code(0x100c, "/bin/w", "work", "/src/w.c", 12);
@@ -53,7 +53,7 @@ fn run(capture: &Capture, options: &AnnotateOptions, fake: &mut Fake) -> Annotat
     annotate(capture, options, fake).unwrap()
 }
 
-fn first(annotation: &Annotation) -> &Function {
+fn first(annotation: &Annotation) -> &AnnotatedFunction {
     &annotation.events[0].functions[0]
 }
 
@@ -100,7 +100,7 @@ fn without_the_binary_the_capture_s_own_lines_remain() {
 
 #[test]
 fn nothing_is_lost_between_two_instructions() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(40).code(0x1006, "/bin/w", "work", "/src/w.c", 11);
     let work = run(&builder.build(), &AnnotateOptions::default(), &mut Fake::new());
     let samples: Vec<_> =
@@ -110,7 +110,7 @@ fn nothing_is_lost_between_two_instructions() {
 
 #[test]
 fn few_samples_are_not_told_apart_and_no_address_is_an_error() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(3).code(0x1004, "/bin/w", "work", "/src/w.c", 11);
     let mut capture = builder.build();
     let few = run(&capture, &AnnotateOptions::default(), &mut Fake::new());

@@ -1,10 +1,10 @@
 //! Annotated code as text.
 
-use crate::annotate::{AnnotatedEvent, Annotation, Function, Listed};
-use crate::code::Measured;
+use crate::annotate::{AnnotatedEvent, AnnotatedFunction, Annotation, ListedInstruction};
+use crate::code::PlaceSamples;
 use crate::group_table::unranked;
 use crate::render::number::{cycles, percent, percent_to, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, verdict};
 use precise_code::SourceLine;
@@ -60,7 +60,7 @@ pub fn annotate_text(annotation: &Annotation, detail: Detail, options: &TextOpti
 
 fn function_text(
     event: &AnnotatedEvent,
-    function: &Function,
+    function: &AnnotatedFunction,
     detail: Detail,
     options: &TextOptions,
 ) -> String {
@@ -103,7 +103,7 @@ fn function_text(
     out + &table.render(options.table_width(), options.style)
 }
 
-fn instructions(function: &Function, detail: Detail, columns: &Columns, table: &mut Table) {
+fn instructions(function: &AnnotatedFunction, detail: Detail, columns: &Columns, table: &mut Table) {
     let shown = shown(&function.instructions, detail);
     let mut last: &[SourceLine] = &[];
     let mut skipped = 0;
@@ -140,7 +140,7 @@ fn skipped_over(instructions: u64) -> String {
 }
 
 /// Returns for each instruction whether it is shown: those with samples, and some around them.
-fn shown(instructions: &[Listed], detail: Detail) -> Vec<bool> {
+fn shown(instructions: &[ListedInstruction], detail: Detail) -> Vec<bool> {
     let mut shown = vec![detail == Detail::All; instructions.len()];
     for (i, listed) in instructions.iter().enumerate() {
         if listed.measured.samples > 0 {
@@ -152,7 +152,7 @@ fn shown(instructions: &[Listed], detail: Detail) -> Vec<bool> {
 }
 
 /// Returns the source line of an instruction, and the lines that it was inlined into.
-fn place_lines(listed: &Listed) -> Vec<String> {
+fn place_lines(listed: &ListedInstruction) -> Vec<String> {
     let Some((innermost, outer)) = listed.frames.split_first() else {
         return vec!["[no line info]".to_owned()];
     };
@@ -202,18 +202,18 @@ struct Columns {
 
 impl Columns {
     fn table(&self, last: &str) -> Table {
-        let mut columns = vec![Column::number("Share"), Column::number("Samples")];
+        let mut columns = vec![TableColumn::number("Share"), TableColumn::number("Samples")];
         if self.timed {
-            columns.push(Column::number("Avg"));
+            columns.push(TableColumn::number("Avg"));
         }
         if self.level {
-            columns.push(Column::number("Level"));
+            columns.push(TableColumn::number("Level"));
         }
-        columns.push(Column::text(last, Cut::End));
+        columns.push(TableColumn::text(last, Cut::End));
         Table::new(columns)
     }
 
-    fn row(&self, measured: &Measured, text: String) -> Vec<String> {
+    fn row(&self, measured: &PlaceSamples, text: String) -> Vec<String> {
         let mut cells = vec![share(&measured.share), thousands(measured.samples)];
         if self.timed {
             cells.push(measured.average.map_or_else(|| "-".to_owned(), cycles));

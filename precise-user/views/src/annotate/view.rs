@@ -7,7 +7,7 @@ use super::text::{Detail, annotate_text};
 use super::{AnnotateOptions, Annotation, annotate, page};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Section, Values, View};
+use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, OptionValues, Section, View};
 
 /// The view `precise annotate`.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl View for AnnotateView {
     type Options = (AnnotateOptions, Detail);
     type Answer = Annotation;
 
-    fn options(values: &Values) -> Result<Self::Options, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<Self::Options, NoAnswer> {
         let options = AnnotateOptions {
             functions: values.all("functions").to_vec(),
             limit: values.number("limit")?,

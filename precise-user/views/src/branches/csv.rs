@@ -1,11 +1,11 @@
 //! Branches as CSV.
 
 use super::Branches;
-use crate::csv::{Lines, NOTHING, shares};
+use crate::csv::{CsvLines, NOTHING, shares};
 
 /// Formats branches as CSV, one line per branch site. Unknown values are empty.
 pub fn branches_csv(view: &Branches, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event", "branch", "module", "line", "kind", "target"], &[]);
+    let mut table = CsvLines::new(separator, &["event", "branch", "module", "line", "kind", "target"], &[]);
     table.header(&["other_targets", "branches", "taken", "taken_low", "taken_high"], &["mispredicted"]);
     table.header(&["rate", "rate_low", "rate_high"], &["share", "share_low", "share_high"]);
     table.header(&["cycles"], &[]);

@@ -53,12 +53,12 @@ pub use view::BranchesView;
 
 use std::collections::BTreeMap;
 
-use precise_common::ibs::Outcome as Bits;
+use precise_common::ibs::OutcomeBits as Bits;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::again::Again;
 use super::code::{self, Code, function_of};
 use super::needs::{self, Needs};
@@ -101,7 +101,7 @@ pub struct Branches {
 /// What the samples of an event represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Basis {
+pub enum BranchBasis {
     /// All branches, predicted correctly or not. Rates are known.
     Branches,
     /// Mispredicted branches only. How often the same branches were predicted correctly is unknown.
@@ -113,9 +113,9 @@ pub enum Basis {
 pub struct BranchEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// What the samples of the event represent.
-    pub basis: Basis,
+    pub basis: BranchBasis,
     /// Number of samples that are branches.
     pub branches: u64,
     /// Number of samples that are mispredicted branches.
@@ -123,7 +123,7 @@ pub struct BranchEvent {
     /// Fraction of the branches that was mispredicted; `None` if it is unknown.
     pub rate: Option<Share>,
     /// Branch sites, those with most mispredictions first. Empty if there are too few samples.
-    pub sites: Vec<Site>,
+    pub sites: Vec<BranchSite>,
     /// Number of sites that the limit left out, and the number of their mispredictions.
     pub left_out: (usize, u64),
     /// Number of samples that a ranking needs. Present if there are fewer.
@@ -137,7 +137,7 @@ pub struct BranchEvent {
 
 /// A branch site: one branch instruction in the code.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Site {
+pub struct BranchSite {
     /// Function with the distance from its start; without a known function, the file and
     /// the offset in it.
     pub place: String,
@@ -153,7 +153,7 @@ pub struct Site {
     #[schemars(with = "Option<Reason>")]
     pub no_code: Option<Reason>,
     /// The target of the branch when it is taken; `None` if it is unknown.
-    pub target: Option<Target>,
+    pub target: Option<BranchTarget>,
     /// Number of samples of this branch.
     pub branches: u64,
     /// Fraction of these samples in which the branch was taken; `None` if it is unknown.
@@ -172,7 +172,7 @@ pub struct Site {
 
 /// The target of a branch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Target {
+pub struct BranchTarget {
     /// Target: `+0x1c` is an offset in the same function; otherwise a name or an address.
     pub to: String,
     /// Whether the target comes from the samples; otherwise it was decoded from the instruction.
@@ -206,16 +206,16 @@ struct Tally {
 
 /// Returns what the samples of an event represent; `None` if they are not branches, or do not
 /// report it.
-fn basis(info: &EventInfo) -> Option<Basis> {
+fn basis(info: &EventInfo) -> Option<BranchBasis> {
     if info.fields.outcome && info.pmu != PmuKind::IbsFetch {
-        return Some(Basis::Branches);
+        return Some(BranchBasis::Branches);
     }
     let name = info.name.to_ascii_lowercase();
     let named = ["br_misp_retired", "branch-misses"].iter().any(|event| name.contains(event));
     // Event code 0xc5 is BR_MISP_RETIRED on every Intel core; on AMD it counts retired taken
     // branches that were mispredicted.
     let by_code = info.pmu.select().is_some_and(|select| select.event == 0xc5);
-    (named || by_code).then_some(Basis::Mispredictions)
+    (named || by_code).then_some(BranchBasis::Mispredictions)
 }
 
 /// Returns the branches of a capture. `code` decodes their instructions.
@@ -231,7 +231,7 @@ pub fn branches(
 ) -> Result<Branches, ViewError> {
     let mut needs = Needs::of::<BranchesView>();
     // Events that count only mispredictions need no recorded outcome.
-    if !capture.meta.events.iter().any(|info| basis(info) == Some(Basis::Mispredictions)) {
+    if !capture.meta.events.iter().any(|info| basis(info) == Some(BranchBasis::Mispredictions)) {
         needs = needs.with(&[Dimension::Outcome]);
     }
     needs.check(capture)?;
@@ -239,7 +239,7 @@ pub fn branches(
     let mut events = Vec::new();
     for (index, (info, trust)) in capture.meta.events.iter().zip(trust.events).enumerate() {
         if let Some(basis) = basis(info) {
-            events.push(of_event(capture, options, index, basis, Event::of(info, trust), code));
+            events.push(of_event(capture, options, index, basis, EventSummary::of(info, trust), code));
         }
     }
     Ok(Branches { run: Run::of(capture), events })
@@ -249,8 +249,8 @@ fn of_event(
     capture: &Capture,
     options: &BranchOptions,
     index: usize,
-    basis: Basis,
-    event: Event,
+    basis: BranchBasis,
+    event: EventSummary,
     code: &mut dyn Code,
 ) -> BranchEvent {
     let info = &capture.meta.events[index];
@@ -260,11 +260,11 @@ fn of_event(
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let samples = weighing.samples(row);
         let bits = match (basis, row.outcome) {
-            (Basis::Mispredictions, _) => Some(Bits(Bits::BRANCH | Bits::MISPREDICTED)),
-            (Basis::Branches, Some(Outcome::Op(bits))) => {
+            (BranchBasis::Mispredictions, _) => Some(Bits(Bits::BRANCH | Bits::MISPREDICTED)),
+            (BranchBasis::Branches, Some(Outcome::Op(bits))) => {
                 Some(Bits(bits)).filter(|bits| bits.has(Bits::BRANCH))
             }
-            (Basis::Branches, _) => None,
+            (BranchBasis::Branches, _) => None,
         };
         let location = row.code.and_then(|id| Some((id as usize, capture.code.get(id as usize)?)));
         let (Some(bits), Some((id, location))) = (bits, location) else {
@@ -314,7 +314,7 @@ fn of_event(
         basis,
         branches: all.count,
         mispredicted: mispredicted.count,
-        rate: (basis == Basis::Branches).then(|| mispredicted.share_of(all)),
+        rate: (basis == BranchBasis::Branches).then(|| mispredicted.share_of(all)),
         sites,
         left_out,
         too_few,
@@ -335,7 +335,13 @@ struct Decoder<'a> {
     listings: FxHashMap<FunctionId, Result<Vec<Instruction>, Reason>>,
 }
 
-fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &mut Decoder<'_>) -> Site {
+fn site(
+    capture: &Capture,
+    basis: BranchBasis,
+    tally: Tally,
+    all: Samples,
+    decoder: &mut Decoder<'_>,
+) -> BranchSite {
     let location = &capture.code[tally.location];
     let text = |id: NameId| capture.names.get(id).to_owned();
     let function = function_of(capture, location);
@@ -357,7 +363,7 @@ fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &m
     let end = listing.as_ref().ok().and_then(|listing| listing.last()).map(|last| last.address);
     let by_code = branch.and_then(|branch| branch.target).map(|target| {
         let inside = base.zip(end).filter(|(start, end)| (*start..=*end).contains(&target));
-        Target {
+        BranchTarget {
             to: inside.map_or(format!("{target:#x}"), |(start, _)| format!("+{:#x}", target - start)),
             sampled: false,
             others: 0,
@@ -365,9 +371,9 @@ fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &m
     });
     let most = tally.targets.iter().max_by(|(to, a), (other, b)| a.order(b).then_with(|| other.cmp(to)));
     let by_samples =
-        most.map(|(to, _)| Target { to: to.clone(), sampled: true, others: tally.targets.len() - 1 });
-    let known = basis == Basis::Branches;
-    Site {
+        most.map(|(to, _)| BranchTarget { to: to.clone(), sampled: true, others: tally.targets.len() - 1 });
+    let known = basis == BranchBasis::Branches;
+    BranchSite {
         place: match &function {
             Some(id) => format!("{}+{:#x}", id.name, location.function_offset),
             None => {
@@ -436,23 +442,29 @@ fn targets(capture: &Capture, info: &EventInfo) -> Again {
     })
 }
 
-fn notes(capture: &Capture, info: &EventInfo, basis: Basis, of_targets: bool, without: u64) -> Vec<String> {
+fn notes(
+    capture: &Capture,
+    info: &EventInfo,
+    basis: BranchBasis,
+    of_targets: bool,
+    without: u64,
+) -> Vec<String> {
     let mut notes = Vec::new();
     match basis {
-        Basis::Mispredictions => notes.push(
+        BranchBasis::Mispredictions => notes.push(
             "Each sample is a mispredicted branch. The capture does not tell how often a branch was \
              predicted or taken, nor where an indirect branch went."
                 .to_owned(),
         ),
-        Basis::Branches if !of_targets => notes.push(format!(
+        BranchBasis::Branches if !of_targets => notes.push(format!(
             "The targets of indirect branches and returns are unknown. {}",
             targets(capture, info)
         )),
-        Basis::Branches if capture.meta.address_granule > 1 => notes.push(format!(
+        BranchBasis::Branches if capture.meta.address_granule > 1 => notes.push(format!(
             "Sampled targets are rounded down to multiples of {} bytes; --granule 1 keeps them exact.",
             capture.meta.address_granule
         )),
-        Basis::Branches => {}
+        BranchBasis::Branches => {}
     }
     if without > 0 {
         notes.push(format!(

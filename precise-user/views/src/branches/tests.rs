@@ -1,13 +1,13 @@
 //! Tests of `precise branches` on synthetic captures.
 
 use precise_code::{Branch, BranchKind, FunctionId, Instruction, SourceLine};
-use precise_common::ibs::Outcome as Bits;
+use precise_common::ibs::OutcomeBits as Bits;
 use precise_model::PmuKind;
 use precise_model::{Capture, Outcome, Reason, TaggedOf};
 
 use super::csv::branches_csv;
 use super::text::branches_text;
-use super::{Basis, BranchOptions, branches};
+use super::{BranchBasis, BranchOptions, branches};
 use crate::code::Code;
 use crate::fetch::tests::retired;
 use crate::render::TextOptions;
@@ -103,7 +103,7 @@ fn mispredictions_alone_have_no_rate() {
     capture.meta.events[0].name = "br_misp_retired.all_branches".into();
     let view = branches(&capture, &BranchOptions::default(), &mut Loop(Ok(()))).unwrap();
     let [event] = &view.events[..] else { panic!("{} events", view.events.len()) };
-    assert_eq!((event.basis, event.branches, event.rate), (Basis::Mispredictions, 200, None));
+    assert_eq!((event.basis, event.branches, event.rate), (BranchBasis::Mispredictions, 200, None));
     assert!(event.sites.iter().all(|site| site.rate.is_none() && site.taken.is_none()));
     let error = branches(&retired(), &BranchOptions::default(), &mut Loop(Ok(()))).unwrap_err().to_string();
     assert!(error.contains("`precise record -e branches`"), "{error}");

@@ -1,10 +1,10 @@
 //! Branches as text.
 
-use crate::branches::{Basis, BranchEvent, Branches, Site};
+use crate::branches::{BranchBasis, BranchEvent, BranchSite, Branches};
 use crate::group_table::too_few;
 use crate::render::TextOptions;
 use crate::render::number::share;
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, wrap};
@@ -29,7 +29,7 @@ pub fn branches_text(view: &Branches, options: &TextOptions) -> String {
     if view.events.iter().all(|event| event.sites.is_empty()) {
         return out;
     }
-    let rates = view.events.iter().any(|event| event.basis == Basis::Branches);
+    let rates = view.events.iter().any(|event| event.basis == BranchBasis::Branches);
     out + &legend(
         &[
             if rates {
@@ -56,21 +56,21 @@ fn sites(event: &BranchEvent, options: &TextOptions) -> String {
         );
         out += &format!("{}\n\n", wrap(&line, options.width, 0));
     }
-    let rates = event.basis == Basis::Branches;
-    let mut columns = vec![Column::number("Misp.")];
+    let rates = event.basis == BranchBasis::Branches;
+    let mut columns = vec![TableColumn::number("Misp.")];
     if rates {
-        columns.extend([Column::number("Rate"), Column::number("Taken")]);
+        columns.extend([TableColumn::number("Rate"), TableColumn::number("Taken")]);
     } else {
-        columns.push(Column::number("Share"));
+        columns.push(TableColumn::number("Share"));
     }
     let timed = event.sites.iter().any(|site| site.cycles.is_some());
     if timed {
-        columns.push(Column::number("Cycles"));
+        columns.push(TableColumn::number("Cycles"));
     }
     columns.extend([
-        Column::text("Kind", Cut::End),
-        Column::text("Branch", Cut::Middle),
-        Column::text("Target", Cut::Start),
+        TableColumn::text("Kind", Cut::End),
+        TableColumn::text("Branch", Cut::Middle),
+        TableColumn::text("Target", Cut::Start),
     ]);
     let mut table = Table::new(columns);
     for site in &event.sites {
@@ -97,7 +97,7 @@ fn sites(event: &BranchEvent, options: &TextOptions) -> String {
     out + &table.render(options.table_width(), options.style)
 }
 
-fn kind(site: &Site) -> String {
+fn kind(site: &BranchSite) -> String {
     match (site.kind, site.no_code) {
         (Some(kind), _) => kind.words().to_owned(),
         (None, Some(reason)) => format!("[{}]", reason.words()),
@@ -105,7 +105,7 @@ fn kind(site: &Site) -> String {
     }
 }
 
-fn target(site: &Site) -> String {
+fn target(site: &BranchSite) -> String {
     match &site.target {
         None => "unknown".to_owned(),
         Some(target) if target.others > 0 => format!("{} (+{})", target.to, target.others),

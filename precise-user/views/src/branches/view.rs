@@ -7,7 +7,7 @@ use super::text::branches_text;
 use super::{BranchOptions, Branches, branches};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise branches`.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl View for BranchesView {
     type Options = BranchOptions;
     type Answer = Branches;
 
-    fn options(values: &Values) -> Result<BranchOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<BranchOptions, NoAnswer> {
         Ok(BranchOptions { limit: values.number("limit")?, ..BranchOptions::default() })
     }
 

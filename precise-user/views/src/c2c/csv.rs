@@ -3,12 +3,12 @@
 use precise_common::hitm::Hitm;
 
 use crate::c2c::C2c;
-use crate::csv::{Lines, average};
+use crate::csv::{CsvLines, average};
 
 /// Formats contended cache lines as CSV: one line per access, which repeats the data of its cache
 /// line.
 pub fn c2c_csv(view: &C2c, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["line", "address", "region", "verdict"], &[]);
+    let mut table = CsvLines::new(separator, &["line", "address", "region", "verdict"], &[]);
     table.header(&["line_hitm", "line_loads", "line_stores", "line_threads", "line_hitm_latency_avg"], &[]);
     let classes = Hitm::ALL.map(|class| format!("hitm_{}", class.name().to_lowercase().replace(' ', "_")));
     table.header(&classes.each_ref().map(String::as_str), &[]);

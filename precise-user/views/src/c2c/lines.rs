@@ -6,13 +6,13 @@ use precise_common::data_src::DataSource;
 use precise_common::hitm::Hitm;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::result::{Access, Classes, Field, SharedLine, Pair, WidthFrom};
-use super::verdict::{self, Touch, SharingVerdict};
+use super::result::{Classes, ProcessPair, SharedAccess, SharedBytes, SharedLine, WidthFrom};
+use super::verdict::{self, SharingVerdict, Touch};
 use crate::code::{Code, function_of};
 use crate::stats::{Samples, Weight};
 use crate::weighing::Weighing;
 use precise_model::keys::Key;
-use precise_model::values::Atom;
+use precise_model::values::RawValue;
 use precise_model::{Capture, CodeLocation, DataLocation, LocationId, Name, Row};
 
 /// Size of a cache line in bytes, the same on every x86 CPU.
@@ -77,7 +77,7 @@ struct LineSamples {
 ///
 /// A capture may have millions of lines, of which few are contended, and what is told of a line
 /// takes kilobytes. So lines are only counted first, and looked at afterwards.
-pub(crate) struct Lines<'a> {
+pub(crate) struct CacheLines<'a> {
     capture: &'a Capture,
     /// For each event: whether its data sources come from AMD's driver, and how its rows weigh.
     events: Vec<(bool, Weighing)>,
@@ -103,7 +103,7 @@ pub(crate) struct Rest {
     pub weight: Samples,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> CacheLines<'a> {
     /// Counts the lines of a capture.
     pub fn of(capture: &'a Capture) -> Self {
         let events = capture.meta.events.iter().enumerate();
@@ -231,7 +231,7 @@ fn add(
     };
     let samples = found.touches.entry((actor, offset, width, writes)).or_default();
     *samples = samples.saturating_add(count);
-    let text = |key| Atom::of(capture, row, key).value(capture, key).text();
+    let text = |key| RawValue::of(capture, row, key).value(capture, key).text();
     let key = AccessKey {
         offset,
         width,
@@ -264,10 +264,10 @@ fn line(capture: &Capture, found: LineSamples) -> SharedLine {
             samples: *samples,
         })
         .collect();
-    let accesses: Vec<Access> = found
+    let accesses: Vec<SharedAccess> = found
         .accesses
         .into_iter()
-        .map(|(key, seen)| Access {
+        .map(|(key, seen)| SharedAccess {
             offset: key.offset,
             width: key.width,
             width_from: key.from,
@@ -319,10 +319,10 @@ fn line(capture: &Capture, found: LineSamples) -> SharedLine {
 }
 
 /// Returns the bytes that are used; overlapping accesses are joined.
-fn fields(touches: &[Touch], accesses: &[Access]) -> Vec<Field> {
+fn fields(touches: &[Touch], accesses: &[SharedAccess]) -> Vec<SharedBytes> {
     let mut sorted: Vec<&Touch> = touches.iter().collect();
     sorted.sort_by_key(|touch| touch.offset);
-    let mut fields: Vec<(Field, BTreeSet<u64>, BTreeSet<u64>)> = Vec::new();
+    let mut fields: Vec<(SharedBytes, BTreeSet<u64>, BTreeSet<u64>)> = Vec::new();
     for touch in sorted {
         let end = touch.offset.saturating_add(touch.width.unwrap_or(1));
         match fields.last_mut() {
@@ -332,8 +332,13 @@ fn fields(touches: &[Touch], accesses: &[Access]) -> Vec<Field> {
             _ => {
                 let variable =
                     accesses.iter().find(|a| a.offset == touch.offset).and_then(|a| a.variable.clone());
-                let field =
-                    Field { offset: touch.offset, bytes: end - touch.offset, variable, users: 0, writers: 0 };
+                let field = SharedBytes {
+                    offset: touch.offset,
+                    bytes: end - touch.offset,
+                    variable,
+                    users: 0,
+                    writers: 0,
+                };
                 fields.push((field, BTreeSet::new(), BTreeSet::new()));
             }
         }
@@ -344,7 +349,7 @@ fn fields(touches: &[Touch], accesses: &[Access]) -> Vec<Field> {
             }
         }
     }
-    let counted = fields.into_iter().map(|(field, users, writers)| Field {
+    let counted = fields.into_iter().map(|(field, users, writers)| SharedBytes {
         users: users.len(),
         writers: writers.len(),
         ..field
@@ -354,7 +359,7 @@ fn fields(touches: &[Touch], accesses: &[Access]) -> Vec<Field> {
 
 /// Returns the advice for a line, one sentence each.
 fn advice(line: &SharedLine) -> Vec<String> {
-    let list = |keep: &dyn Fn(&Field) -> bool| {
+    let list = |keep: &dyn Fn(&SharedBytes) -> bool| {
         let fields = line.fields.iter().filter(|field| keep(field));
         let mut named: Vec<_> = fields.map(named).collect();
         if named.len() > 6 {
@@ -410,7 +415,7 @@ fn advice(line: &SharedLine) -> Vec<String> {
     }
 }
 
-fn named(field: &Field) -> String {
+fn named(field: &SharedBytes) -> String {
     let last = field.offset + field.bytes - 1;
     let bytes = match field.bytes {
         1 => format!("byte {}", field.offset),
@@ -424,8 +429,8 @@ fn named(field: &Field) -> String {
 }
 
 /// Returns each reader with HITM loads on this line, paired with each process that writes the line.
-fn of_line(line: &SharedLine) -> Vec<Pair> {
-    let who = |access: &Access| (access.cgroup.clone(), format!("{} ({})", access.process, access.pid));
+fn of_line(line: &SharedLine) -> Vec<ProcessPair> {
+    let who = |access: &SharedAccess| (access.cgroup.clone(), format!("{} ({})", access.process, access.pid));
     let writers: BTreeSet<_> = line.accesses.iter().filter(|access| access.writes).map(who).collect();
     let mut readers: BTreeMap<_, u64> = BTreeMap::new();
     for access in line.accesses.iter().filter(|access| access.hitm > 0) {
@@ -434,7 +439,7 @@ fn of_line(line: &SharedLine) -> Vec<Pair> {
     }
     let mut pairs = Vec::new();
     for ((reader_cgroup, reader), hitm) in readers {
-        pairs.extend(writers.iter().map(|(writer_cgroup, writer)| Pair {
+        pairs.extend(writers.iter().map(|(writer_cgroup, writer)| ProcessPair {
             reader_cgroup: reader_cgroup.clone(),
             reader: reader.clone(),
             writer_cgroup: writer_cgroup.clone(),
@@ -446,13 +451,13 @@ fn of_line(line: &SharedLine) -> Vec<Pair> {
 }
 
 /// Returns the reader and writer pairs of all lines, those with most HITM loads first.
-pub(crate) fn pairs(lines: &[SharedLine]) -> Vec<Pair> {
-    let mut sums: BTreeMap<Pair, u64> = BTreeMap::new();
+pub(crate) fn pairs(lines: &[SharedLine]) -> Vec<ProcessPair> {
+    let mut sums: BTreeMap<ProcessPair, u64> = BTreeMap::new();
     for pair in lines.iter().flat_map(|line| &line.pairs) {
-        let sum = sums.entry(Pair { hitm: 0, ..pair.clone() }).or_default();
+        let sum = sums.entry(ProcessPair { hitm: 0, ..pair.clone() }).or_default();
         *sum = sum.saturating_add(pair.hitm);
     }
-    let mut pairs: Vec<_> = sums.into_iter().map(|(pair, hitm)| Pair { hitm, ..pair }).collect();
+    let mut pairs: Vec<_> = sums.into_iter().map(|(pair, hitm)| ProcessPair { hitm, ..pair }).collect();
     pairs.sort_by_key(|pair| std::cmp::Reverse(pair.hitm));
     pairs
 }

@@ -53,18 +53,18 @@ mod view;
 
 pub use view::C2cView;
 
-pub use result::{Access, C2c, C2cEvent, Classes, Field, SharedLine, Pair, WidthFrom};
+pub use result::{C2c, C2cEvent, Classes, ProcessPair, SharedAccess, SharedBytes, SharedLine, WidthFrom};
 pub use verdict::{MIN_LINE_SAMPLES, SharingVerdict};
 
 use precise_common::data_src::DataSource;
 
-use super::about::{self, Event, Run};
+use super::about::{self, EventSummary, Run};
 use super::code::Code;
 use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use lines::Lines;
+use lines::CacheLines;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
@@ -100,9 +100,10 @@ pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Resu
     needs::coarse(capture, &[Key::LineAddress])?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
-    let events: Vec<_> =
-        events.map(|(index, (info, trust))| of_event(capture, index, Event::of(info, trust), info)).collect();
-    let lines = Lines::of(capture);
+    let events: Vec<_> = events
+        .map(|(index, (info, trust))| of_event(capture, index, EventSummary::of(info, trust), info))
+        .collect();
+    let lines = CacheLines::of(capture);
     let (hitm, weight) = lines.hitm();
     let too_few = (hitm < options.min_samples).then_some(options.min_samples);
     let (mut found, rest) = lines.look(options.limit.unwrap_or(usize::MAX), code);
@@ -135,7 +136,7 @@ fn is_amd(capture: &Capture, info: &EventInfo) -> bool {
     info.pmu.is_ibs() || vendor == Some(Vendor::Amd)
 }
 
-fn of_event(capture: &Capture, index: usize, event: Event, info: &EventInfo) -> C2cEvent {
+fn of_event(capture: &Capture, index: usize, event: EventSummary, info: &EventInfo) -> C2cEvent {
     let weight = Samples::default();
     let mut result =
         C2cEvent { event, samples: 0, loads: 0, weight, stores: 0, elsewhere: 0, notes: Vec::new() };

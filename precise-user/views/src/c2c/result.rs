@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SharingVerdict;
-use crate::about::{Event, Run};
+use crate::about::{EventSummary, Run};
 use crate::stats::{Samples, Share};
 
 /// Cache lines that cores contend for.
@@ -33,7 +33,7 @@ pub struct C2c {
     #[serde(skip)]
     pub left_out_weight: Samples,
     /// The cgroups and processes that these lines move between.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<ProcessPair>,
     /// Common names of the cgroups in `pairs`, by cgroup path. Contains only cgroups that belong to
     /// a unit, a container or a pod.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -50,7 +50,7 @@ pub struct C2c {
 pub struct C2cEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples of the event.
     pub samples: u64,
     /// Number of samples that are loads.
@@ -134,13 +134,13 @@ pub struct SharedLine {
     /// Threads that accessed the line, if recorded: process id and thread id.
     pub threads: BTreeSet<(u32, u32)>,
     /// The accesses to the line, by offset.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<SharedAccess>,
     /// The byte ranges that are used, each with its number of threads.
-    pub fields: Vec<Field>,
+    pub fields: Vec<SharedBytes>,
     /// What to do about the line, one sentence each.
     pub advice: Vec<String>,
     /// Pairs of processes that read and write this line.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<ProcessPair>,
 }
 
 fn hex<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -172,7 +172,7 @@ impl WidthFrom {
 
 /// Accesses to the same bytes by the code of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Access {
+pub struct SharedAccess {
     /// Offset of the first byte from the start of the line.
     pub offset: u32,
     /// Width in bytes; `None` if it is unknown.
@@ -207,7 +207,7 @@ pub struct Access {
 
 /// A range of bytes that are used together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Field {
+pub struct SharedBytes {
     /// Offset of the first byte from the start of the line.
     pub offset: u32,
     /// Length in bytes; accesses of unknown width count as 1 byte.
@@ -222,7 +222,7 @@ pub struct Field {
 
 /// A process that found lines modified, and a process that writes these lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Pair {
+pub struct ProcessPair {
     /// Cgroup of the reader.
     pub reader_cgroup: String,
     /// Reader: process name and id.

@@ -4,7 +4,7 @@ use super::*;
 use crate::render::TextOptions;
 use crate::testing::shown;
 use precise_code::{FunctionId, Instruction};
-use precise_model::testing::{Builder, ibs_op};
+use precise_model::testing::{CaptureBuilder, ibs_op};
 use precise_model::{C2C_DIMENSIONS, Owner, Reason};
 
 /// Data sources: a load that found its line modified in another core complex of the same node; a
@@ -36,11 +36,11 @@ impl Code for Binary {
     }
 }
 
-struct Made(Builder);
+struct Made(CaptureBuilder);
 
 impl Made {
     fn new() -> Self {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.meta().events[0].name = "c2c".into();
         ibs_op(&mut builder.meta().events[0]);
         builder.meta().dimensions = C2C_DIMENSIONS.to_vec();
@@ -177,7 +177,7 @@ fn too_few_are_not_ranked_and_nothing_is_said_plainly() {
 
 #[test]
 fn what_is_missing_is_named_with_its_command() {
-    let mut capture = Builder::new().build();
+    let mut capture = CaptureBuilder::new().build();
     capture.meta.dimensions = vec![Dimension::Ip, Dimension::Source];
     let error = c2c(&capture, &C2cOptions::default(), &mut Binary(None)).unwrap_err().to_string();
     assert!(error.contains("`precise record -e cycles --by ip,address,thread,cpu,source`"), "{error}");

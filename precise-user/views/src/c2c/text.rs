@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use precise_common::hitm::Hitm;
 
-use crate::c2c::{Access, C2c, SharedLine, SharingVerdict, WidthFrom};
+use crate::c2c::{C2c, SharedAccess, SharedLine, SharingVerdict, WidthFrom};
 use crate::group_table::unranked;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{cycles, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::format_cpu_list;
@@ -93,15 +93,15 @@ fn found(view: &C2c) -> String {
 
 fn ranked(view: &C2c, options: &TextOptions) -> String {
     let mut columns = vec![
-        Column::number("#"),
-        Column::number("Share"),
-        Column::number("HITM"),
-        Column::number("Loads"),
-        Column::number("Stores"),
-        Column::number("Threads"),
-        Column::text("SharingVerdict", Cut::End),
+        TableColumn::number("#"),
+        TableColumn::number("Share"),
+        TableColumn::number("HITM"),
+        TableColumn::number("Loads"),
+        TableColumn::number("Stores"),
+        TableColumn::number("Threads"),
+        TableColumn::text("SharingVerdict", Cut::End),
     ];
-    columns.push(Column::text("Where", Cut::Start));
+    columns.push(TableColumn::text("Where", Cut::Start));
     let mut table = Table::new(columns);
     for (index, line) in view.lines.iter().enumerate() {
         table.row(vec![
@@ -186,20 +186,20 @@ fn cpus(cpus: &BTreeSet<u16>) -> String {
 fn accesses(line: &SharedLine, options: &TextOptions) -> String {
     /// Maximum number of accesses shown for a line. JSON and CSV contain all of them.
     const SHOWN: usize = 12;
-    let mut by_weight: Vec<&Access> = line.accesses.iter().collect();
+    let mut by_weight: Vec<&SharedAccess> = line.accesses.iter().collect();
     by_weight.sort_by_key(|access| std::cmp::Reverse((access.hitm, access.samples)));
     let left_out = by_weight.len().saturating_sub(SHOWN);
     by_weight.truncate(SHOWN);
     by_weight.sort_by_key(|access| (access.offset, access.writes));
     let mut table = Table::new(vec![
-        Column::number("  Offset"),
-        Column::number("Bytes"),
-        Column::text("Op", Cut::End),
-        Column::number("HITM"),
-        Column::number("Samples"),
-        Column::text("CPUs", Cut::End),
-        Column::text("Process", Cut::End),
-        Column::text("Code", Cut::Middle),
+        TableColumn::number("  Offset"),
+        TableColumn::number("Bytes"),
+        TableColumn::text("Op", Cut::End),
+        TableColumn::number("HITM"),
+        TableColumn::number("Samples"),
+        TableColumn::text("CPUs", Cut::End),
+        TableColumn::text("Process", Cut::End),
+        TableColumn::text("Code", Cut::Middle),
     ]);
     for access in by_weight {
         let bytes = match (access.width, access.width_from) {
@@ -230,24 +230,25 @@ fn accesses(line: &SharedLine, options: &TextOptions) -> String {
 }
 
 /// Returns the function, and the source line with the name of its file.
-fn code(access: &Access) -> String {
+fn code(access: &SharedAccess) -> String {
     let line = access.line.rsplit('/').next().unwrap_or_default();
     if line.starts_with('[') { access.function.clone() } else { format!("{} {line}", access.function) }
 }
 
 fn pairs(view: &C2c, options: &TextOptions) -> String {
-    let between =
-        |pair: &&crate::c2c::Pair| pair.reader != pair.writer || pair.reader_cgroup != pair.writer_cgroup;
+    let between = |pair: &&crate::c2c::ProcessPair| {
+        pair.reader != pair.writer || pair.reader_cgroup != pair.writer_cgroup
+    };
     let pairs: Vec<_> = view.pairs.iter().filter(between).take(10).collect();
     if pairs.is_empty() {
         return String::new();
     }
     let mut table = Table::new(vec![
-        Column::number("HITM"),
-        Column::text("Reader", Cut::End),
-        Column::text("its cgroup", Cut::Start),
-        Column::text("Writer", Cut::End),
-        Column::text("its cgroup", Cut::Start),
+        TableColumn::number("HITM"),
+        TableColumn::text("Reader", Cut::End),
+        TableColumn::text("its cgroup", Cut::Start),
+        TableColumn::text("Writer", Cut::End),
+        TableColumn::text("its cgroup", Cut::Start),
     ]);
     let called = |path: &String| view.cgroup_names.get(path).unwrap_or(path).clone();
     for pair in pairs {

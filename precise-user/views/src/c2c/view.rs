@@ -7,7 +7,7 @@ use super::text::c2c_text;
 use super::{C2c, C2cOptions, c2c};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
+use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, OptionValues, View};
 
 /// The view `precise c2c`.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl View for C2cView {
     type Options = C2cOptions;
     type Answer = C2c;
 
-    fn options(values: &Values) -> Result<C2cOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<C2cOptions, NoAnswer> {
         let (limit, min_samples) = (values.number("limit")?, values.number("min-samples")?);
         Ok(C2cOptions { limit: Some(limit), min_samples })
     }

@@ -1,11 +1,11 @@
 //! A call graph as CSV.
 
-use crate::call_graph::CallGraph;
-use crate::csv::{Lines, average, shares};
+use crate::call_graph::CallGraphReport;
+use crate::csv::{CsvLines, average, shares};
 
 /// Formats a call graph as CSV: one line per function of the table.
-pub fn call_graph_csv(graph: &CallGraph, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event", "function", "module"], &[]);
+pub fn call_graph_csv(graph: &CallGraphReport, separator: &str) -> String {
+    let mut table = CsvLines::new(separator, &["event", "function", "module"], &[]);
     table.header(&["total", "total_share", "total_share_low", "total_share_high"], &[]);
     table.header(&["self", "self_share", "self_share_low", "self_share_high"], &[]);
     table.header(&["total_latency_share", "self_latency_share"], &[]);

@@ -36,7 +36,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::again::Again;
 use super::chains::{self, ChainFunction};
 use super::grouping::{Grouping, Sum};
@@ -73,7 +73,7 @@ const NEIGHBOURS: usize = 10;
 
 /// The result of `precise report -g`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct CallGraph {
+pub struct CallGraphReport {
     /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
@@ -86,7 +86,7 @@ pub struct CallGraph {
 pub struct Calls {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples of the event.
     pub samples: u64,
     /// Number of samples that a ranking needs. Present if there are fewer.
@@ -96,7 +96,7 @@ pub struct Calls {
     /// Number of functions that the limit left out.
     pub left_out: usize,
     /// Functions with their callers and callees.
-    pub around: Vec<Around>,
+    pub around: Vec<FunctionCalls>,
     /// How chains end, those with most samples first; empty if that is not known. The samples of
     /// all of them are those that have a chain.
     pub ends: Vec<Ends>,
@@ -115,14 +115,14 @@ pub struct FunctionCost {
     pub module: Value,
     /// Samples in the function or in functions that it called. Each sample counts once, however
     /// often the function is in its chain.
-    pub inclusive: Cost,
+    pub inclusive: SamplePart,
     /// Samples in the function itself.
-    pub exclusive: Cost,
+    pub exclusive: SamplePart,
 }
 
 /// A part of the samples.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Cost {
+pub struct SamplePart {
     /// Number of samples.
     pub samples: u64,
     /// Fraction of the event's samples.
@@ -133,7 +133,7 @@ pub struct Cost {
 
 /// A function with its callers and callees.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Around {
+pub struct FunctionCalls {
     /// The function.
     pub function: FunctionCost,
     /// Callers, those with most samples first. A caller without a name (`None`) means that the
@@ -178,13 +178,13 @@ pub struct Ends {
 ///
 /// Returns an error if the capture has no call chains. The message names the command that records
 /// them.
-pub fn call_graph(capture: &Capture, options: &CallGraphOptions) -> Result<CallGraph, ViewError> {
+pub fn call_graph(capture: &Capture, options: &CallGraphOptions) -> Result<CallGraphReport, ViewError> {
     has_chains(capture)?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
-    let events =
-        events.map(|(index, (info, trust))| calls(capture, options, index, info, Event::of(info, trust)));
-    Ok(CallGraph { run: Run::of(capture), events: events.collect() })
+    let events = events
+        .map(|(index, (info, trust))| calls(capture, options, index, info, EventSummary::of(info, trust)));
+    Ok(CallGraphReport { run: Run::of(capture), events: events.collect() })
 }
 
 /// Returns whether the capture has call chains.
@@ -284,7 +284,7 @@ fn calls(
     options: &CallGraphOptions,
     index: usize,
     info: &EventInfo,
-    event: Event,
+    event: EventSummary,
 ) -> Calls {
     let min_samples = options.min_samples;
     let grouping = Grouping { capture, event: index, by: &[], sort: Sort::Samples, limit: None, min_samples };
@@ -294,7 +294,7 @@ fn calls(
     let none = Sum::default();
     let cost = |sum: &Sum| {
         let group = sum.group(Vec::new(), &sums.whole, info.fields.latency);
-        Cost { samples: group.measures.count, share: group.share, latency_share: group.latency_share }
+        SamplePart { samples: group.measures.count, share: group.share, latency_share: group.latency_share }
     };
     let of = |function: ChainFunction| FunctionCost {
         function: function.value(capture),
@@ -331,7 +331,7 @@ fn calls(
         };
         found.into_iter().map(neighbour).collect::<Vec<_>>()
     };
-    let around = wanted.iter().map(|(function, cost)| Around {
+    let around = wanted.iter().map(|(function, cost)| FunctionCalls {
         function: cost.clone(),
         callers: neighbours(*function, true),
         callees: neighbours(*function, false),

@@ -5,17 +5,17 @@ use crate::call_graph::text::call_graph_text;
 use crate::call_graph::{CallGraphOptions, Calls, call_graph};
 use crate::flame::folded::folded;
 use crate::flame::svg::flame_svg;
-use crate::flame::{FlameOptions, Weight, flame};
+use crate::flame::{FlameOptions, FrameWidth, flame};
 use crate::render::TextOptions;
 use precise_model::Chain;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, Reason};
 
 /// 40 samples of `leaf` called by `a`, 20 called by `b`, 30 of `a` itself, and 10 of `rec`, which
 /// calls itself.
 pub(crate) fn capture() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let app = "/usr/bin/app";
     let cells: [(&str, u64, u32, &[&str]); 4] = [
         ("leaf", 40, 100, &["a", "main"]),
@@ -96,11 +96,11 @@ fn folded_stacks_weigh_samples_or_latency() {
         folded(&flame(&capture, &FlameOptions { weight, ..FlameOptions::default() }).expect("drawn"))
     };
     assert_eq!(
-        of(Weight::Samples),
+        of(FrameWidth::Samples),
         "app:x;main;a 30\napp:x;main;a;leaf 40\napp:x;main;b;leaf 20\napp:x;main;rec;rec;rec 10\n"
     );
     assert_eq!(
-        of(Weight::Latency),
+        of(FrameWidth::Latency),
         "app:x;main;a 300\napp:x;main;a;leaf 4000\napp:x;main;b;leaf 8000\napp:x;main;rec;rec;rec 500\n"
     );
     let svg = flame_svg(&flame(&capture, &FlameOptions::default()).expect("drawn"), 1200).expect("drawn");

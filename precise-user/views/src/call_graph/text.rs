@@ -1,18 +1,18 @@
 //! Call graphs as text.
 
-use crate::call_graph::{Around, CallGraph, Calls, FunctionCost, Neighbour};
+use crate::call_graph::{CallGraphReport, Calls, FunctionCalls, FunctionCost, Neighbour};
 use crate::group_table::too_few;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::share;
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::{counted, thousands};
 use precise_model::text::{Cut, sanitize};
 use precise_model::values::Value;
 
 /// Formats the functions by inclusive cost, then the callers and callees of some of them.
-pub fn call_graph_text(graph: &CallGraph, options: &TextOptions) -> String {
+pub fn call_graph_text(graph: &CallGraphReport, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, calls) in graph.events.iter().enumerate() {
         if i > 0 {
@@ -50,11 +50,12 @@ fn timed(calls: &Calls) -> bool {
 
 fn tables(calls: &Calls, options: &TextOptions) -> String {
     let timed = timed(calls);
-    let mut columns = vec![Column::number("Total"), Column::number("Self"), Column::number("Samples")];
+    let mut columns =
+        vec![TableColumn::number("Total"), TableColumn::number("Self"), TableColumn::number("Samples")];
     if timed {
-        columns.push(Column::number("Latency"));
+        columns.push(TableColumn::number("Latency"));
     }
-    columns.extend([Column::text("Function", Cut::Middle), Column::text("Module", Cut::Start)]);
+    columns.extend([TableColumn::text("Function", Cut::Middle), TableColumn::text("Module", Cut::Start)]);
     let mut table = Table::new(columns);
     for cost in &calls.functions {
         let mut cells = vec![
@@ -94,10 +95,10 @@ fn ends(calls: &Calls, options: &TextOptions) -> String {
     let ended: u64 = early.iter().map(|ends| ends.samples).sum();
     let whole = 100.0 * (all - ended) as f64 / all as f64;
     let mut table = Table::new(vec![
-        Column::number("Share"),
-        Column::number("Samples"),
-        Column::text("Chain ends because", Cut::End),
-        Column::text("In", Cut::Start),
+        TableColumn::number("Share"),
+        TableColumn::number("Samples"),
+        TableColumn::text("Chain ends because", Cut::End),
+        TableColumn::text("In", Cut::Start),
     ]);
     for ends in early.iter().take(ENDS) {
         let module = ends.module.as_ref().map(file_name).unwrap_or_default();
@@ -120,14 +121,14 @@ fn file_name(path: &Value) -> String {
     path.text().rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-fn neighbours(around: &Around, options: &TextOptions) -> String {
+fn neighbours(around: &FunctionCalls, options: &TextOptions) -> String {
     let name = sanitize(&around.function.function.text());
     let title = format!("{name}: {}", counted(around.function.inclusive.samples, "sample"));
     let mut table = Table::new(vec![
-        Column::text("", Cut::End),
-        Column::number("Share"),
-        Column::number("Samples"),
-        Column::text("Function", Cut::Middle),
+        TableColumn::text("", Cut::End),
+        TableColumn::number("Share"),
+        TableColumn::number("Samples"),
+        TableColumn::text("Function", Cut::Middle),
     ]);
     for (what, none, list) in
         [("called by", "(none: outermost frame)", &around.callers), ("calls", "(its own)", &around.callees)]

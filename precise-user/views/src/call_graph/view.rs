@@ -2,16 +2,16 @@
 
 use super::csv::call_graph_csv;
 use super::text::call_graph_text;
-use super::{CallGraph, CallGraphOptions, call_graph};
+use super::{CallGraphOptions, CallGraphReport, call_graph};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionKind, Values, View};
+use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionKind, OptionValues, View};
 
 /// The view `precise report -g`.
 #[derive(Debug)]
 pub struct CallGraphView;
 
-document_type!(CallGraph: "call-graph" 1);
+document_type!(CallGraphReport: "call-graph" 1);
 
 impl View for CallGraphView {
     const NAME: &'static str = "call-graph";
@@ -29,23 +29,23 @@ impl View for CallGraphView {
         Opt::limit("20", "Show N functions of each event"),
     ];
     type Options = CallGraphOptions;
-    type Answer = CallGraph;
+    type Answer = CallGraphReport;
 
-    fn options(values: &Values) -> Result<CallGraphOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<CallGraphOptions, NoAnswer> {
         let function = values.text("function").filter(|name| !name.is_empty()).map(str::to_owned);
         let limit = Some(values.number("limit")?);
         Ok(CallGraphOptions { function, limit, ..CallGraphOptions::default() })
     }
 
-    fn answer(input: &mut Input<'_>, options: &CallGraphOptions) -> Result<CallGraph, NoAnswer> {
+    fn answer(input: &mut Input<'_>, options: &CallGraphOptions) -> Result<CallGraphReport, NoAnswer> {
         Ok(call_graph(input.capture, options)?)
     }
 
-    fn text(answer: &CallGraph, _: &CallGraphOptions, text: &TextOptions) -> String {
+    fn text(answer: &CallGraphReport, _: &CallGraphOptions, text: &TextOptions) -> String {
         call_graph_text(answer, text)
     }
 
-    fn csv(answer: &CallGraph, _: &CallGraphOptions, separator: &str) -> String {
+    fn csv(answer: &CallGraphReport, _: &CallGraphOptions, separator: &str) -> String {
         call_graph_csv(answer, separator)
     }
 

@@ -1,13 +1,13 @@
 //! The result of `precise chase` as CSV.
 
 use crate::chase::Chase;
-use crate::csv::{Lines, NOTHING, average, shares};
+use crate::csv::{CsvLines, NOTHING, average, shares};
 use precise_code::Dependence;
 
 /// Formats the result of `precise chase` as CSV: one line per load.
 pub fn chase_csv(chase: &Chase, separator: &str) -> String {
     let mut table =
-        Lines::new(separator, &["event", "waits_for", "hops", "function", "module", "offset"], &[]);
+        CsvLines::new(separator, &["event", "waits_for", "hops", "function", "module", "offset"], &[]);
     table.header(&["instruction", "file", "line", "address_from", "samples"], &[]);
     table.header(
         &["share", "share_low", "share_high"],

@@ -45,18 +45,18 @@ pub use view::ChaseView;
 
 use std::collections::BTreeMap;
 
-use precise_common::data_src::Level;
+use precise_common::data_src::MemoryLevel;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::again::Again;
-use super::code::{self, Code, EventCode, Measured, Tally};
+use super::code::{self, Code, EventCode, PlaceSamples, Tally};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, about, trust};
-use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, SourceLine, Why};
+use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, SourceLine, UnknownDependence};
 use precise_model::Preset;
 use precise_model::digits::thousands;
 use precise_model::words;
@@ -99,7 +99,7 @@ pub struct Chase {
 pub struct ChaseEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples of the event.
     pub samples: u64,
     /// Number of samples at loads in known code. All shares are relative to these.
@@ -107,13 +107,13 @@ pub struct ChaseEvent {
     /// Number of samples that a result needs. Present if there are fewer.
     pub too_few: Option<u64>,
     /// The conclusion; `None` if there are too few samples.
-    pub verdict: Option<Bound>,
+    pub verdict: Option<LoadBound>,
     /// Whether the verdict uses shares of latency; otherwise it uses shares of samples.
     pub by_latency: bool,
     /// The samples by what the loads wait for.
     pub kinds: Vec<KindOf>,
     /// The loads with the largest shares, largest first.
-    pub sites: Vec<Site>,
+    pub sites: Vec<LoadSite>,
     /// Number of loads that the limit left out, and the number of their samples.
     pub left_out: (usize, u64),
     /// Fraction of the loads with a known level whose line was already being fetched, because an
@@ -141,7 +141,7 @@ pub struct Without {
 /// What limits the loads of a capture, as far as it can be determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bound {
+pub enum LoadBound {
     /// Latency: most of the share is in loads of pointer chases.
     Latency,
     /// Bandwidth, or the number of misses that a core can have in flight: most of the share is in
@@ -208,14 +208,14 @@ pub struct KindOf {
     pub kind: WaitKind,
     /// The samples of these loads. The share is relative to the samples of all loads.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: PlaceSamples,
     /// Fraction of the latency of all loads; `None` if the samples have no latencies.
     pub latency_share: Option<Share>,
 }
 
 /// A sampled load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Site {
+pub struct LoadSite {
     /// Function of the load.
     pub function: String,
     /// File of the function.
@@ -225,7 +225,7 @@ pub struct Site {
     pub at: Reference,
     /// The samples of this load. The share is relative to the samples of all loads.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: PlaceSamples,
     /// Fraction of the latency of all loads; `None` if the samples have no latencies.
     pub latency_share: Option<Share>,
     /// What the load waits for.
@@ -269,7 +269,7 @@ pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) ->
     }
     let events = infos.iter().zip(trust::trust(capture).events).enumerate();
     let events = events.filter(|(_, (info, _))| info.fields.address).map(|(index, (info, trust))| {
-        let mut result = of_event(capture, options, index, Event::of(info, trust), files);
+        let mut result = of_event(capture, options, index, EventSummary::of(info, trust), files);
         result.notes.extend(about::latency_limits(info));
         result
     });
@@ -284,7 +284,7 @@ fn of_event(
     capture: &Capture,
     options: &ChaseOptions,
     index: usize,
-    event: Event,
+    event: EventSummary,
     files: &mut dyn Code,
 ) -> ChaseEvent {
     let samples = super::samples(capture, index);
@@ -404,7 +404,7 @@ fn loads_of(
     }
 }
 
-fn kinds(found: &[SampledLoad], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound>) {
+fn kinds(found: &[SampledLoad], whole: &Whole<'_>) -> (Vec<KindOf>, Option<LoadBound>) {
     let (mut serial, mut free) = (Tally::default(), Tally::default());
     let mut kinds = Vec::new();
     for kind in WaitKind::ALL {
@@ -423,16 +423,16 @@ fn kinds(found: &[SampledLoad], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound
         }
     }
     let bound = if whole.share(&serial).low > 0.5 {
-        Bound::Latency
+        LoadBound::Latency
     } else if whole.share(&free).low > 0.5 {
-        Bound::Bandwidth
+        LoadBound::Bandwidth
     } else {
-        Bound::Undecided
+        LoadBound::Undecided
     };
     (kinds, Some(bound))
 }
 
-fn site(found: SampledLoad, whole: &Whole<'_>, files: &mut dyn Code) -> Site {
+fn site(found: SampledLoad, whole: &Whole<'_>, files: &mut dyn Code) -> LoadSite {
     let mut reference = |instruction: Instruction| {
         let place = instruction.frames.into_iter().next();
         let source = place.as_ref().and_then(|place| files.source(&place.file, place.line));
@@ -440,7 +440,7 @@ fn site(found: SampledLoad, whole: &Whole<'_>, files: &mut dyn Code) -> Site {
     };
     let from: Vec<Instruction> =
         found.from.into_iter().filter(|from| from.offset != found.at.offset).collect();
-    Site {
+    LoadSite {
         at: reference(found.at),
         address_from: from.into_iter().map(&mut reference).collect(),
         measured: found.tally.measured(whole.loads, whole.timed),
@@ -458,9 +458,9 @@ fn under_way(capture: &Capture, event: usize) -> Option<Share> {
     let (mut known, mut there) = (Samples::default(), Samples::default());
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == event && !is_store(row)) {
         let level = row.data_source().level;
-        if level != Level::Na {
+        if level != MemoryLevel::Na {
             known.add(weighing.samples(row));
-            if level == Level::Lfb {
+            if level == MemoryLevel::Lfb {
                 there.add(weighing.samples(row));
             }
         }
@@ -496,9 +496,9 @@ fn notes(event: &mut ChaseEvent) {
     }
 }
 
-impl Site {
+impl LoadSite {
     /// Returns why it is unknown what this load waits for; `None` if it is known.
-    pub fn why(&self) -> Option<Why> {
+    pub fn why(&self) -> Option<UnknownDependence> {
         match self.waits_for {
             Dependence::Unknown { why } => Some(why),
             _ => None,

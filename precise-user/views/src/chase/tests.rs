@@ -1,13 +1,13 @@
 //! Tests with a list and an array whose samples are known.
 
 use crate::chase::text::chase_text;
-use crate::chase::{Bound, Chase, ChaseOptions, WaitKind, chase};
+use crate::chase::{Chase, ChaseOptions, LoadBound, WaitKind, chase};
 use crate::code::Code;
 use crate::mem::tests::{L1, RAM};
 use crate::render::TextOptions;
 use precise_code::testing::assemble;
 use precise_code::{Dependence, FunctionId, Instruction};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Dimension, Fields, Reason};
 
 /// Code of two functions. `walk` follows a list: it loads the value at +0 and the next pointer at
@@ -33,7 +33,7 @@ impl Code for Assembled {
 /// Samples with these latencies of the loads of the value, the next pointer and the array element;
 /// 100 samples each.
 pub(crate) fn capture([value, next, element]: [u32; 3]) -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let mut load = |ip, function: &str, latency, source| {
         builder.cell().samples(100).latency(latency).code(ip, "/bin/w", function, "", 0).data_src(source);
     };
@@ -54,7 +54,7 @@ fn run(capture: &Capture) -> Chase {
 fn the_latency_of_a_list_is_the_list_s() {
     let chase = run(&capture([800, 100, 100]));
     let event = &chase.events[0];
-    assert_eq!((event.samples, event.loads, event.verdict), (500, 300, Some(Bound::Latency)));
+    assert_eq!((event.samples, event.loads, event.verdict), (500, 300, Some(LoadBound::Latency)));
     assert_eq!((event.without.no_load, event.without.no_code), (100, 100));
     let kinds: Vec<_> =
         event.kinds.iter().map(|k| (k.kind, k.measured.samples, k.latency_share.unwrap().value)).collect();
@@ -78,9 +78,9 @@ fn the_latency_of_a_list_is_the_list_s() {
     );
     assert!(text.contains("  Kind              Load"), "{text}");
     let slow_array = run(&capture([10, 10, 900]));
-    assert_eq!(slow_array.events[0].verdict, Some(Bound::Bandwidth));
+    assert_eq!(slow_array.events[0].verdict, Some(LoadBound::Bandwidth));
     let neither = run(&capture([50, 50, 100]));
-    assert_eq!(neither.events[0].verdict, Some(Bound::Undecided));
+    assert_eq!(neither.events[0].verdict, Some(LoadBound::Undecided));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The result of `precise chase` as text.
 
-use crate::chase::{Bound, Chase, ChaseEvent, Reference, Site, WaitKind};
-use crate::code::Measured;
+use crate::chase::{Chase, ChaseEvent, LoadBound, LoadSite, Reference, WaitKind};
+use crate::code::PlaceSamples;
 use crate::group_table::too_few;
 use crate::render::number::{cycles, percent, percent_to, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;
@@ -62,7 +62,7 @@ fn body(event: &ChaseEvent, options: &TextOptions) -> String {
         level: event.kinds.iter().any(|kind| kind.measured.level.is_some()),
     };
     let mut out = conclusion(event, options);
-    let mut table = columns.table(&[Column::text("What loads wait for", Cut::End)]);
+    let mut table = columns.table(&[TableColumn::text("What loads wait for", Cut::End)]);
     for kind in &event.kinds {
         table.row(columns.row(&kind.measured, kind.latency_share, vec![kind.kind.long().to_owned()]));
     }
@@ -76,7 +76,8 @@ fn body(event: &ChaseEvent, options: &TextOptions) -> String {
 /// text.
 fn sites(event: &ChaseEvent, options: &TextOptions) -> String {
     let columns = Columns { timed: event.by_latency, level: false };
-    let mut table = columns.table(&[Column::text("Kind", Cut::End), Column::text("Load", Cut::End)]);
+    let mut table =
+        columns.table(&[TableColumn::text("Kind", Cut::End), TableColumn::text("Load", Cut::End)]);
     for site in &event.sites {
         let load = format!("{}+{:#x}  {}", site.function, site.at.offset, words(&site.at.instruction));
         table.row(columns.row(&site.measured, site.latency_share, vec![what(site), load]));
@@ -117,7 +118,7 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
         "of the sampled loads belong"
     };
     let (tint, mut text) = match event.verdict {
-        Some(Bound::Latency) => (
+        Some(LoadBound::Latency) => (
             Tint::Warning,
             format!(
                 "{}: {serial} {belong} to pointer chases, where each load waits for the previous \
@@ -125,7 +126,7 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
                 if event.by_latency { "LATENCY-BOUND" } else { "POINTER CHASE" },
             ),
         ),
-        Some(Bound::Bandwidth) => (
+        Some(LoadBound::Bandwidth) => (
             Tint::Good,
             format!(
                 "NO POINTER CHASE: {free} {belong} to independent loads. They are limited by \
@@ -133,7 +134,7 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
                  or improve locality."
             ),
         ),
-        Some(Bound::Undecided) | None => (
+        Some(LoadBound::Undecided) | None => (
             Tint::Heading,
             format!(
                 "UNDECIDED: {serial} {belong} to pointer chases and {free} to independent loads; \
@@ -150,7 +151,7 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
     options.style.paint(tint, &wrap(&text, options.width, 0)) + "\n"
 }
 
-fn what(site: &Site) -> String {
+fn what(site: &LoadSite) -> String {
     match site.waits_for {
         Dependence::Chase { hops } => format!("{}, {hops} a round", WaitKind::Chase.short()),
         _ => site.kind().short().to_owned(),
@@ -159,7 +160,7 @@ fn what(site: &Site) -> String {
 
 /// Returns the details of a load: its source line, the level that served it, the loads that its
 /// address is computed from, and the other loads of its loop.
-fn details(site: &Site) -> Vec<String> {
+fn details(site: &LoadSite) -> Vec<String> {
     let mut lines: Vec<String> = line(&site.at).into_iter().collect();
     if let Some(most) = &site.measured.level {
         lines.push(format!("{} of it: {}", percent(most.share.value), most.level));
@@ -200,14 +201,14 @@ struct Columns {
 }
 
 impl Columns {
-    fn table(&self, last: &[Column]) -> Table {
+    fn table(&self, last: &[TableColumn]) -> Table {
         let title = if self.timed { "Latency" } else { "Share" };
-        let mut columns = vec![Column::number(title), Column::number("Samples")];
+        let mut columns = vec![TableColumn::number(title), TableColumn::number("Samples")];
         if self.timed {
-            columns.push(Column::number("Avg"));
+            columns.push(TableColumn::number("Avg"));
         }
         if self.level {
-            columns.push(Column::number("Level"));
+            columns.push(TableColumn::number("Level"));
         }
         columns.extend_from_slice(last);
         Table::new(columns)
@@ -217,7 +218,7 @@ impl Columns {
         vec![String::new(); 2 + usize::from(self.timed) + usize::from(self.level)]
     }
 
-    fn row(&self, measured: &Measured, latency: Option<Share>, last: Vec<String>) -> Vec<String> {
+    fn row(&self, measured: &PlaceSamples, latency: Option<Share>, last: Vec<String>) -> Vec<String> {
         let mut cells = vec![share(&latency.unwrap_or(measured.share)), thousands(measured.samples)];
         if self.timed {
             cells.push(measured.average.map_or_else(|| "-".to_owned(), cycles));

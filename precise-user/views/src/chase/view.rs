@@ -7,7 +7,7 @@ use super::text::chase_text;
 use super::{Chase, ChaseOptions, chase};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise chase`.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl View for ChaseView {
     type Options = ChaseOptions;
     type Answer = Chase;
 
-    fn options(values: &Values) -> Result<ChaseOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<ChaseOptions, NoAnswer> {
         Ok(ChaseOptions { limit: values.number("limit")?, ..ChaseOptions::default() })
     }
 

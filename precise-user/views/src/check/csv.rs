@@ -1,11 +1,11 @@
 //! Results of conditions as separated values.
 
-use crate::check::Check;
-use crate::csv::{Lines, NOTHING};
+use crate::check::CheckReport;
+use crate::csv::{CsvLines, NOTHING};
 
 /// Returns one line per group of each condition.
-pub fn check_csv(check: &Check, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["condition", "event", "group"], &[]);
+pub fn check_csv(check: &CheckReport, separator: &str) -> String {
+    let mut table = CsvLines::new(separator, &["condition", "event", "group"], &[]);
     table.header(
         &[
             "verdict",

@@ -27,7 +27,7 @@ pub struct Condition {
     /// The side of the bound that fails.
     pub side: Side,
     /// The bound of the metric.
-    pub bound: Bound,
+    pub bound: MetricBound,
 }
 
 /// A metric of the samples.
@@ -70,7 +70,7 @@ pub enum Side {
 
 /// The bound of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bound {
+pub enum MetricBound {
     /// A change relative to BASE: 0.1 for `+10%`.
     Relative(f64),
     /// A change in the metric's own unit: parts of 1 for `+2pp`, core cycles for `+20 cycles`.
@@ -125,11 +125,11 @@ impl fmt::Display for Condition {
         // Decimals are printed as they were typed: 100 × 0.07 is 7.000000000000001.
         let percent = |value: f64| (value * 1e8).round() / 1e6;
         match (self.bound, self.metric.is_latency()) {
-            (Bound::Relative(value), _) => write!(f, "{:+}%", percent(value)),
-            (Bound::Difference(value), true) => write!(f, "{value:+} cycles"),
-            (Bound::Difference(value), false) => write!(f, "{:+}pp", percent(value)),
-            (Bound::Level(value), true) => write!(f, "{value} cycles"),
-            (Bound::Level(value), false) => write!(f, "{}%", percent(value)),
+            (MetricBound::Relative(value), _) => write!(f, "{:+}%", percent(value)),
+            (MetricBound::Difference(value), true) => write!(f, "{value:+} cycles"),
+            (MetricBound::Difference(value), false) => write!(f, "{:+}pp", percent(value)),
+            (MetricBound::Level(value), true) => write!(f, "{value} cycles"),
+            (MetricBound::Level(value), false) => write!(f, "{}%", percent(value)),
         }
     }
 }
@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn bound(&mut self, metric: &Metric) -> Result<Bound, ParseError> {
+    fn bound(&mut self, metric: &Metric) -> Result<MetricBound, ParseError> {
         let example = if metric.is_latency() {
             "write a bound as +10% (change from BASE), +20 cycles (more than BASE) or 500 cycles (value \
              of NEW)"
@@ -338,11 +338,11 @@ impl<'a> Reader<'a> {
         let unit = self.take(|c| c.is_alphabetic() || c == '%').to_ascii_lowercase();
         let latency = metric.is_latency();
         let bound = match (unit.as_str(), sign) {
-            ("%", Some(sign)) => Bound::Relative(sign * number / 100.0),
-            ("pp", Some(sign)) if metric.is_share() => Bound::Difference(sign * number / 100.0),
-            ("cycles" | "cycle", Some(sign)) if latency => Bound::Difference(sign * number),
-            ("%", None) if metric.is_share() => Bound::Level(number / 100.0),
-            ("cycles" | "cycle", None) if latency => Bound::Level(number),
+            ("%", Some(sign)) => MetricBound::Relative(sign * number / 100.0),
+            ("pp", Some(sign)) if metric.is_share() => MetricBound::Difference(sign * number / 100.0),
+            ("cycles" | "cycle", Some(sign)) if latency => MetricBound::Difference(sign * number),
+            ("%", None) if metric.is_share() => MetricBound::Level(number / 100.0),
+            ("cycles" | "cycle", None) if latency => MetricBound::Level(number),
             ("%" | "pp", None) => {
                 let message = format!("is {digits}{unit} a change or a value? Write a sign for a change");
                 return Err(self.error(begin, message, Some(example)));
@@ -357,16 +357,18 @@ impl<'a> Reader<'a> {
             }
         };
         let (fault, help) = match bound {
-            Bound::Relative(0.0) | Bound::Difference(0.0) => (
+            MetricBound::Relative(0.0) | MetricBound::Difference(0.0) => (
                 "no number of samples can show that nothing changed at all",
                 "write the change that you accept, such as +5%",
             ),
-            Bound::Relative(change) if change <= -1.0 => ("no value can fall by 100% or more", example),
-            Bound::Level(0.0) => {
+            MetricBound::Relative(change) if change <= -1.0 => ("no value can fall by 100% or more", example),
+            MetricBound::Level(0.0) => {
                 ("no value can be below 0, and no share can be shown to be exactly 0", example)
             }
-            Bound::Level(share) if metric.is_share() && share >= 1.0 => ("no share can exceed 100%", example),
-            Bound::Difference(points) if metric.is_share() && points.abs() >= 1.0 => {
+            MetricBound::Level(share) if metric.is_share() && share >= 1.0 => {
+                ("no share can exceed 100%", example)
+            }
+            MetricBound::Difference(points) if metric.is_share() && points.abs() >= 1.0 => {
                 ("no share can change by 100 percentage points or more", example)
             }
             _ => return Ok(bound),

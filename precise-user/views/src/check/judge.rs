@@ -3,16 +3,16 @@
 use rustc_hash::FxHashMap;
 
 use super::{
-    Bound, ChangeUnit, CheckError, Condition, Estimate, Judged, Judgement, LeftOut, Metric, Side, Unit,
-    Verdict,
+    ChangeUnit, CheckError, Condition, ConditionResult, ConditionVerdict, Judged, LeftOut, Metric,
+    MetricBound, MetricEstimate, MetricUnit, Side,
 };
 use crate::about;
 use crate::grouping::Sum;
 use crate::pairing::{GroupsByText, named, named_if};
-use crate::stats::{Change, Interval, MIN_SAMPLES, Measured, Samples, Z};
+use crate::stats::{Change, Interval, MIN_SAMPLES, MeasuredNumber, Samples, Z};
 use precise_model::digits::{percent_change, percent_to, thousands};
 use precise_model::keys::Key;
-use precise_model::values::{Atom, Value};
+use precise_model::values::{RawValue, Value};
 use precise_model::{Capture, Row};
 
 /// The largest number of values that an error lists.
@@ -20,7 +20,11 @@ const LISTED: usize = 12;
 
 /// Returns the groups of both captures with their numbers. Probabilities are not corrected yet, and
 /// there is no verdict yet.
-pub(crate) fn judge(base: (&Capture, usize), new: (&Capture, usize), condition: &Condition) -> Judgement {
+pub(crate) fn judge(
+    base: (&Capture, usize),
+    new: (&Capture, usize),
+    condition: &Condition,
+) -> ConditionResult {
     let (a, b) = (OfCapture::of(base, condition), OfCapture::of(new, condition));
     let (unit, change, bound) = units(condition);
     let kind = match change {
@@ -53,8 +57,9 @@ pub(crate) fn judge(base: (&Capture, usize), new: (&Capture, usize), condition: 
             continue;
         }
         let pair = (a.measured(text), b.measured(text));
-        let estimate =
-            |measured: &Option<Measured>| measured.as_ref().and_then(|m| m.interval(Z)).map(Estimate::of);
+        let estimate = |measured: &Option<MeasuredNumber>| {
+            measured.as_ref().and_then(|m| m.interval(Z)).map(MetricEstimate::of)
+        };
         let both = match (&pair.0, &pair.1) {
             (Some(base), Some(new)) => Some((base, new)),
             (None, Some(new)) if change == ChangeUnit::Level => Some((new, new)),
@@ -66,12 +71,12 @@ pub(crate) fn judge(base: (&Capture, usize), new: (&Capture, usize), condition: 
             samples,
             base: estimate(&pair.0),
             new: estimate(&pair.1),
-            change: both.and_then(|(base, new)| kind.interval(base, new, Z)).map(Estimate::of),
+            change: both.and_then(|(base, new)| kind.interval(base, new, Z)).map(MetricEstimate::of),
             p: both.and_then(|(base, new)| kind.beyond(base, new, bound, above)),
-            verdict: Verdict::CannotTell,
+            verdict: ConditionVerdict::CannotTell,
         });
     }
-    Judgement {
+    ConditionResult {
         condition: condition.to_string(),
         event: a.capture.meta.events[a.event].name.clone(),
         by: condition.by.clone(),
@@ -79,7 +84,7 @@ pub(crate) fn judge(base: (&Capture, usize), new: (&Capture, usize), condition: 
         change,
         bound,
         side: condition.side,
-        verdict: Verdict::CannotTell,
+        verdict: ConditionVerdict::CannotTell,
         sentence: String::new(),
         samples: [a.whole.measures.count, b.whole.measures.count],
         groups,
@@ -87,17 +92,17 @@ pub(crate) fn judge(base: (&Capture, usize), new: (&Capture, usize), condition: 
     }
 }
 
-fn units(condition: &Condition) -> (Unit, ChangeUnit, f64) {
+fn units(condition: &Condition) -> (MetricUnit, ChangeUnit, f64) {
     let unit = match condition.metric {
-        Metric::Count => Unit::Events,
-        Metric::Rate => Unit::EventsPerSecond,
-        Metric::Share | Metric::ShareOf(..) => Unit::Share,
-        Metric::Mean | Metric::Percentile(_) => Unit::Cycles,
+        Metric::Count => MetricUnit::Events,
+        Metric::Rate => MetricUnit::EventsPerSecond,
+        Metric::Share | Metric::ShareOf(..) => MetricUnit::Share,
+        Metric::Mean | Metric::Percentile(_) => MetricUnit::Cycles,
     };
     match condition.bound {
-        Bound::Relative(bound) => (unit, ChangeUnit::Relative, bound),
-        Bound::Difference(bound) => (unit, ChangeUnit::Difference, bound),
-        Bound::Level(bound) => (unit, ChangeUnit::Level, bound),
+        MetricBound::Relative(bound) => (unit, ChangeUnit::Relative, bound),
+        MetricBound::Difference(bound) => (unit, ChangeUnit::Difference, bound),
+        MetricBound::Level(bound) => (unit, ChangeUnit::Level, bound),
     }
 }
 
@@ -136,22 +141,23 @@ impl<'a> OfCapture<'a> {
     }
 
     /// Returns the metric of a group; `None` if the group does not have it.
-    fn measured(&self, text: &[String]) -> Option<Measured<'_>> {
+    fn measured(&self, text: &[String]) -> Option<MeasuredNumber<'_>> {
         let sum = self.sum(text);
         let count = sum.map_or(0, |sum| sum.measures.count);
         match &self.condition.metric {
-            Metric::Count => Some(Measured::Count { samples: count, each: self.period()? }),
+            Metric::Count => Some(MeasuredNumber::Count { samples: count, each: self.period()? }),
             Metric::Rate => {
                 let seconds = about::duration(&self.capture.meta.epochs) as f64 / 1e9;
-                (seconds > 0.0).then_some(Measured::Count { samples: count, each: self.period()? / seconds })
+                (seconds > 0.0)
+                    .then_some(MeasuredNumber::Count { samples: count, each: self.period()? / seconds })
             }
             Metric::Share => Some(Self::share(sum, Some(&self.whole))),
             Metric::ShareOf(..) => Some(Self::share(self.matching.get(text).map(|(_, sum)| sum), sum)),
             Metric::Mean => {
                 let sum = sum?;
-                Some(Measured::Mean { value: sum.average()?, histogram: sum.histogram.as_ref()? })
+                Some(MeasuredNumber::Mean { value: sum.average()?, histogram: sum.histogram.as_ref()? })
             }
-            Metric::Percentile(percent) => Some(Measured::Percentile {
+            Metric::Percentile(percent) => Some(MeasuredNumber::Percentile {
                 fraction: percent.fraction(),
                 histogram: sum?.histogram.as_ref()?,
             }),
@@ -159,9 +165,9 @@ impl<'a> OfCapture<'a> {
     }
 
     /// Returns a share of a whole.
-    fn share(part: Option<&Sum>, whole: Option<&Sum>) -> Measured<'static> {
+    fn share(part: Option<&Sum>, whole: Option<&Sum>) -> MeasuredNumber<'static> {
         let samples = |sum: Option<&Sum>| sum.map_or_else(Samples::default, |sum| sum.samples);
-        Measured::Share { part: samples(part), whole: samples(whole) }
+        MeasuredNumber::Share { part: samples(part), whole: samples(whole) }
     }
 
     fn period(&self) -> Option<f64> {
@@ -169,7 +175,7 @@ impl<'a> OfCapture<'a> {
     }
 }
 
-impl Estimate {
+impl MetricEstimate {
     fn of(interval: Interval) -> Self {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         Self { value: finite(interval.value), low: interval.low, high: finite(interval.high) }
@@ -180,7 +186,7 @@ impl Estimate {
 struct MetricValues<'a> {
     capture: &'a Capture,
     key: Key,
-    known: FxHashMap<Atom, String>,
+    known: FxHashMap<RawValue, String>,
 }
 
 impl<'a> MetricValues<'a> {
@@ -189,7 +195,7 @@ impl<'a> MetricValues<'a> {
     }
 
     fn of(&mut self, row: &Row) -> &str {
-        let atom = Atom::of(self.capture, row, self.key);
+        let atom = RawValue::of(self.capture, row, self.key);
         self.known.entry(atom).or_insert_with(|| atom.value(self.capture, self.key).text())
     }
 }
@@ -233,52 +239,59 @@ pub(crate) fn is_seen(
 }
 
 /// Returns the result of a condition in words.
-pub(crate) fn sentence(judgement: &Judgement) -> String {
-    let Judgement { condition, event, groups, left_out, samples, .. } = judgement;
-    let count = |verdict: Verdict| groups.iter().filter(|group| group.verdict == verdict).count();
+pub(crate) fn sentence(judgement: &ConditionResult) -> String {
+    let ConditionResult { condition, event, groups, left_out, samples, .. } = judgement;
+    let count = |verdict: ConditionVerdict| groups.iter().filter(|group| group.verdict == verdict).count();
     let whole = judgement.by.is_empty();
     let among = |n: usize| format!("{} of {} groups", thousands(n as u64), thousands(groups.len() as u64));
     let worst = groups.first().map(|group| describe(judgement, group)).unwrap_or_default();
     let what = match judgement.verdict {
-        Verdict::Fail if whole => format!("fails on {event}: {worst}"),
-        Verdict::Fail => format!("fails on {event} for {}; worst: {worst}", among(count(Verdict::Fail))),
-        Verdict::Pass if whole => format!("passes on {event}: {worst}"),
-        Verdict::Pass => {
+        ConditionVerdict::Fail if whole => format!("fails on {event}: {worst}"),
+        ConditionVerdict::Fail => {
+            format!("fails on {event} for {}; worst: {worst}", among(count(ConditionVerdict::Fail)))
+        }
+        ConditionVerdict::Pass if whole => format!("passes on {event}: {worst}"),
+        ConditionVerdict::Pass => {
             format!("passes on {event} for all {} groups that were judged", thousands(groups.len() as u64))
         }
-        Verdict::CannotTell if groups.is_empty() && samples.iter().any(|n| *n < MIN_SAMPLES) => format!(
-            "cannot be judged on {event}: both captures need at least {MIN_SAMPLES} samples (they have \
+        ConditionVerdict::CannotTell if groups.is_empty() && samples.iter().any(|n| *n < MIN_SAMPLES) => {
+            format!(
+                "cannot be judged on {event}: both captures need at least {MIN_SAMPLES} samples (they have \
              {} and {})",
-            thousands(samples[0]),
-            thousands(samples[1])
-        ),
-        Verdict::CannotTell if groups.is_empty() => {
-            let timed = if judgement.unit == Unit::Cycles { " with a latency" } else { "" };
+                thousands(samples[0]),
+                thousands(samples[1])
+            )
+        }
+        ConditionVerdict::CannotTell if groups.is_empty() => {
+            let timed = if judgement.unit == MetricUnit::Cycles { " with a latency" } else { "" };
             format!("cannot be judged on {event}: no group has {MIN_SAMPLES} samples{timed} in both captures")
         }
-        Verdict::CannotTell if count(Verdict::CannotTell) == 0 => format!(
+        ConditionVerdict::CannotTell if count(ConditionVerdict::CannotTell) == 0 => format!(
             "cannot be judged on {event}: the groups with enough samples hold less than half of all \
              samples, and {} groups with too few hold the rest",
             thousands(left_out.groups)
         ),
-        Verdict::CannotTell if whole => {
+        ConditionVerdict::CannotTell if whole => {
             let more = groups.first().and_then(|group| judgement.times(group));
             let more = more
                 .map_or_else(String::new, |n| format!("; about {n} times as many samples would be enough"));
             format!("cannot be judged on {event}: {worst}{more}")
         }
-        Verdict::CannotTell => {
-            format!("cannot be judged on {event} for {}; worst: {worst}", among(count(Verdict::CannotTell)))
+        ConditionVerdict::CannotTell => {
+            format!(
+                "cannot be judged on {event} for {}; worst: {worst}",
+                among(count(ConditionVerdict::CannotTell))
+            )
         }
     };
     format!("{condition} {what}")
 }
 
 /// Returns the numbers of one group in words.
-fn describe(judgement: &Judgement, group: &Judged) -> String {
+fn describe(judgement: &ConditionResult, group: &Judged) -> String {
     let name = group.values.iter().map(Value::text).collect::<Vec<_>>().join(", ");
     let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-    let value = |estimate: &Option<Estimate>| {
+    let value = |estimate: &Option<MetricEstimate>| {
         estimate.and_then(|e| e.value).map_or_else(|| "nothing".to_owned(), |v| judgement.unit.words(v))
     };
     let change = group
@@ -290,7 +303,7 @@ fn describe(judgement: &Judgement, group: &Judged) -> String {
     }
 }
 
-impl Unit {
+impl MetricUnit {
     /// Formats a value with its unit.
     pub fn words(self, value: f64) -> String {
         match self {
@@ -302,14 +315,14 @@ impl Unit {
     }
 }
 
-impl Judgement {
+impl ConditionResult {
     /// Formats a change, or an end of its interval, with its unit.
     pub fn change_number(&self, value: f64) -> String {
         match (self.change, self.unit) {
             (ChangeUnit::Relative, _) => percent_change(value, 1),
-            (ChangeUnit::Difference, Unit::Share) => format!("{:+.2}pp", 100.0 * value),
+            (ChangeUnit::Difference, MetricUnit::Share) => format!("{:+.2}pp", 100.0 * value),
             (ChangeUnit::Difference, _) => format!("{value:+.0}"),
-            (ChangeUnit::Level, Unit::Share) => percent_to(value, 2),
+            (ChangeUnit::Level, MetricUnit::Share) => percent_to(value, 2),
             (ChangeUnit::Level, _) => format!("{value:.0}"),
         }
     }
@@ -318,7 +331,7 @@ impl Judgement {
     /// of the bound the group is, if the true change is the observed one. `None` if the factor
     /// would be above 100, or is not known.
     pub fn times(&self, group: &Judged) -> Option<u64> {
-        let change = group.change.filter(|_| group.verdict == Verdict::CannotTell)?;
+        let change = group.change.filter(|_| group.verdict == ConditionVerdict::CannotTell)?;
         let (value, to_bound) = (change.value?, self.bound - change.value?);
         let arm = if to_bound > 0.0 { change.high? - value } else { value - change.low };
         // Intervals shrink with the square root of the samples.
@@ -326,7 +339,7 @@ impl Judgement {
         (2.0..=100.0).contains(&times).then_some(times as u64)
     }
 
-    fn change_words(&self, change: &Estimate) -> String {
+    fn change_words(&self, change: &MetricEstimate) -> String {
         let value = change.value.map_or_else(|| "grew from 0".to_owned(), |v| self.change_number(v));
         let high = change.high.map_or_else(|| "no upper limit".to_owned(), |high| self.change_number(high));
         format!("{value} ({} to {high})", self.change_number(change.low))

@@ -42,12 +42,12 @@ mod view;
 
 pub use view::CheckView;
 
-pub use grammar::{Bound, Condition, Metric, Percent, Side, parse};
+pub use grammar::{Condition, Metric, MetricBound, Percent, Side, parse};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{self, Event, Run};
+use super::about::{self, EventSummary, Run};
 use super::pairing::{self, PairError, Pairs};
 use super::stats::{self, MIN_SAMPLES, TAIL};
 use super::{ViewError, needs, trust};
@@ -61,7 +61,7 @@ const MIN_JUDGED: f64 = 0.5;
 /// The verdict on a condition, or on one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ConditionVerdict {
     /// The whole 95 % interval is within the bound.
     Pass,
     /// There are too few samples to decide.
@@ -70,7 +70,7 @@ pub enum Verdict {
     Fail,
 }
 
-impl Verdict {
+impl ConditionVerdict {
     /// Returns the verdict in words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -83,25 +83,25 @@ impl Verdict {
 
 /// The results of all conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Check {
+pub struct CheckReport {
     /// The run of BASE.
     pub base: Run,
     /// The run of NEW.
     pub new: Run,
     /// The overall verdict: fail if one condition fails, else cannot tell if one cannot be decided,
     /// else pass.
-    pub verdict: Verdict,
+    pub verdict: ConditionVerdict,
     /// The results, one for each condition and event, in the order of the conditions.
-    pub conditions: Vec<Judgement>,
+    pub conditions: Vec<ConditionResult>,
     /// The events that both captures have, with their trust: BASE, NEW.
-    pub events: Vec<[Event; 2]>,
+    pub events: Vec<[EventSummary; 2]>,
     /// Differences of the two runs, and limits of the measurement: one sentence each.
     pub notes: Vec<String>,
 }
 
 /// The result of one condition on one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Judgement {
+pub struct ConditionResult {
     /// The condition as it is written.
     pub condition: String,
     /// The name of the event.
@@ -109,7 +109,7 @@ pub struct Judgement {
     /// The keys of the groups.
     pub by: Vec<Key>,
     /// The unit of the metric.
-    pub unit: Unit,
+    pub unit: MetricUnit,
     /// The unit of the changes.
     pub change: ChangeUnit,
     /// The bound, in the unit of the change.
@@ -117,7 +117,7 @@ pub struct Judgement {
     /// The side of the bound that fails.
     pub side: Side,
     /// The verdict on the condition.
-    pub verdict: Verdict,
+    pub verdict: ConditionVerdict,
     /// The result as a sentence.
     pub sentence: String,
     /// The numbers of samples of BASE and NEW.
@@ -132,7 +132,7 @@ pub struct Judgement {
 /// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum MetricUnit {
     /// Events.
     Events,
     /// Events per second.
@@ -163,21 +163,21 @@ pub struct Judged {
     /// The numbers of samples of BASE and NEW.
     pub samples: [u64; 2],
     /// The metric in BASE.
-    pub base: Option<Estimate>,
+    pub base: Option<MetricEstimate>,
     /// The metric in NEW.
-    pub new: Option<Estimate>,
+    pub new: Option<MetricEstimate>,
     /// The change that is compared with the bound; `None` if there is nothing to compare.
-    pub change: Option<Estimate>,
+    pub change: Option<MetricEstimate>,
     /// The one-sided probability that chance alone puts the change at least as far beyond the
     /// bound, corrected for the number of all groups.
     pub p: Option<f64>,
     /// The verdict on the group.
-    pub verdict: Verdict,
+    pub verdict: ConditionVerdict,
 }
 
 /// A number with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Estimate {
+pub struct MetricEstimate {
     /// The observed value; `None` for a relative growth from 0.
     pub value: Option<f64>,
     /// The lower end of the interval.
@@ -234,7 +234,7 @@ pub enum CheckError {
 ///
 /// Returns an error if the captures have no event in common, were not sampled in the same way, or
 /// lack the data that a condition needs.
-pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<Check, CheckError> {
+pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<CheckReport, CheckError> {
     let mut pairs = pairing::pairs(base, new, &[])?;
     let mut judgements = Vec::new();
     for condition in conditions {
@@ -264,7 +264,7 @@ pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<
         }
     }
     correct(&mut judgements);
-    let verdict = judgements.iter().map(|j| j.verdict).max().unwrap_or(Verdict::CannotTell);
+    let verdict = judgements.iter().map(|j| j.verdict).max().unwrap_or(ConditionVerdict::CannotTell);
     if conditions.iter().any(|condition| condition.metric.is_latency()) {
         let asked = with_latency(base, new, &pairs.events);
         let left_out = pairs.events.iter().filter(|pair| !asked.contains(pair));
@@ -279,7 +279,7 @@ pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<
         let limits: Vec<_> = limits.collect();
         pairs.notes.extend(limits);
     }
-    Ok(Check {
+    Ok(CheckReport {
         base: Run::of(base),
         new: Run::of(new),
         verdict,
@@ -304,10 +304,10 @@ fn with_latency(base: &Capture, new: &Capture, events: &[(usize, usize)]) -> Vec
     if has.is_empty() { may } else { has }
 }
 
-fn events(base: &Capture, new: &Capture, pairs: &Pairs) -> Vec<[Event; 2]> {
+fn events(base: &Capture, new: &Capture, pairs: &Pairs) -> Vec<[EventSummary; 2]> {
     let (in_base, in_new) = (trust::trust(base).events, trust::trust(new).events);
     let of = |capture: &Capture, index: usize, trust: &[trust::EventTrust]| {
-        Event::of(&capture.meta.events[index], trust[index].clone())
+        EventSummary::of(&capture.meta.events[index], trust[index].clone())
     };
     pairs.events.iter().map(|(b, n)| [of(base, *b, &in_base), of(new, *n, &in_new)]).collect()
 }
@@ -351,7 +351,7 @@ fn is_count(info: &EventInfo, condition: &Condition) -> Result<(), CheckError> {
 
 /// Corrects the probabilities for the number of all groups, and sets the verdict of each group and
 /// each condition.
-fn correct(judgements: &mut [Judgement]) {
+fn correct(judgements: &mut [ConditionResult]) {
     let mut all: Vec<_> =
         judgements.iter_mut().flat_map(|j| &mut j.groups).filter_map(|g| g.p.as_mut()).collect();
     let corrected = stats::holm(&all.iter().map(|p| **p).collect::<Vec<_>>());
@@ -363,9 +363,9 @@ fn correct(judgements: &mut [Judgement]) {
                 Side::Below => change.low >= judgement.bound,
             });
             group.verdict = match group.p {
-                Some(p) if p <= TAIL => Verdict::Fail,
-                _ if within => Verdict::Pass,
-                _ => Verdict::CannotTell,
+                Some(p) if p <= TAIL => ConditionVerdict::Fail,
+                _ if within => ConditionVerdict::Pass,
+                _ => ConditionVerdict::CannotTell,
             };
         }
         judgement.groups.sort_by(|a, b| {
@@ -380,11 +380,16 @@ fn correct(judgements: &mut [Judgement]) {
 
 /// Returns the verdict on a condition: the worst of its groups, except that a pass needs enough
 /// judged samples.
-fn whole(judgement: &Judgement) -> Verdict {
-    let worst = judgement.groups.iter().map(|group| group.verdict).max().unwrap_or(Verdict::CannotTell);
+fn whole(judgement: &ConditionResult) -> ConditionVerdict {
+    let worst =
+        judgement.groups.iter().map(|group| group.verdict).max().unwrap_or(ConditionVerdict::CannotTell);
     let speaks = |i: usize| {
         let all = judgement.samples[i];
         all >= MIN_SAMPLES && (judgement.left_out.samples[i] as f64) <= (1.0 - MIN_JUDGED) * all as f64
     };
-    if worst == Verdict::Pass && !(speaks(0) && speaks(1)) { Verdict::CannotTell } else { worst }
+    if worst == ConditionVerdict::Pass && !(speaks(0) && speaks(1)) {
+        ConditionVerdict::CannotTell
+    } else {
+        worst
+    }
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use precise_model::RateChange;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 
 fn condition(text: &str) -> Condition {
     parse(text).unwrap_or_else(|error| panic!("{error}"))
@@ -74,7 +74,7 @@ fn what_is_no_condition_is_shown_with_its_place() {
 
 /// Samples of two cgroups, `n` latencies each; those of the second are `factor` times as long.
 pub(crate) fn capture(n: u64, factor: f64) -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     for (id, cgroup, scale) in [(1, "/web", 1.0), (2, "/batch", factor)] {
         for step in 0..50_u32 {
             let cycles = (scale * f64::from(100 + 8 * step)) as u32;
@@ -85,7 +85,7 @@ pub(crate) fn capture(n: u64, factor: f64) -> Capture {
     builder.build()
 }
 
-fn verdict(base: &Capture, new: &Capture, text: &str) -> (Verdict, String) {
+fn verdict(base: &Capture, new: &Capture, text: &str) -> (ConditionVerdict, String) {
     let check = check(base, new, &[condition(text)]).unwrap_or_else(|error| panic!("{error}"));
     (check.verdict, check.conditions[0].sentence.clone())
 }
@@ -95,9 +95,9 @@ fn a_known_change_fails_and_none_passes() {
     let (base, slow) = (capture(20_000, 1.0), capture(20_000, 1.5));
     let check = check(&base, &slow, &[condition("p99(latency) by cgroup > +10%")]).unwrap();
     let judgement = &check.conditions[0];
-    assert_eq!((check.verdict, judgement.left_out.groups), (Verdict::Fail, 1));
+    assert_eq!((check.verdict, judgement.left_out.groups), (ConditionVerdict::Fail, 1));
     let groups: Vec<_> = judgement.groups.iter().map(|g| (g.values[0].text(), g.verdict)).collect();
-    assert_eq!(groups, [("/batch".into(), Verdict::Fail), ("/web".into(), Verdict::Pass)]);
+    assert_eq!(groups, [("/batch".into(), ConditionVerdict::Fail), ("/web".into(), ConditionVerdict::Pass)]);
     let change = judgement.groups[0].change.unwrap();
     assert!(change.low > 0.45 && change.high.unwrap() < 0.55, "{change:?}");
     assert!(
@@ -118,27 +118,27 @@ fn a_known_change_fails_and_none_passes() {
         "rate by cgroup > +10%",
     ] {
         let (verdict, sentence) = verdict(&base, &base, text);
-        assert_eq!(verdict, Verdict::Pass, "{sentence}");
+        assert_eq!(verdict, ConditionVerdict::Pass, "{sentence}");
     }
-    assert_eq!(verdict(&base, &slow, "mean(latency) > +10 cycles").0, Verdict::Fail);
-    assert_eq!(verdict(&slow, &base, "mean(latency) < -10 cycles").0, Verdict::Fail);
-    assert_eq!(verdict(&base, &slow, "p50(latency) > 300 cycles").0, Verdict::Fail);
-    assert_eq!(verdict(&base, &slow, "count > +5%").0, Verdict::Pass);
+    assert_eq!(verdict(&base, &slow, "mean(latency) > +10 cycles").0, ConditionVerdict::Fail);
+    assert_eq!(verdict(&slow, &base, "mean(latency) < -10 cycles").0, ConditionVerdict::Fail);
+    assert_eq!(verdict(&base, &slow, "p50(latency) > 300 cycles").0, ConditionVerdict::Fail);
+    assert_eq!(verdict(&base, &slow, "count > +5%").0, ConditionVerdict::Pass);
 }
 
 #[test]
 fn few_samples_do_not_tell() {
     let (small, tiny) = (capture(200, 1.0), capture(50, 1.0));
     let (result, sentence) = verdict(&small, &small, "p99(latency) > +1%");
-    assert_eq!(result, Verdict::CannotTell, "{sentence}");
+    assert_eq!(result, ConditionVerdict::CannotTell, "{sentence}");
     let (result, sentence) = verdict(&small, &small, "mean(latency) > +2%");
-    assert_eq!(result, Verdict::CannotTell);
+    assert_eq!(result, ConditionVerdict::CannotTell);
     assert!(sentence.contains("times as many samples would be enough"), "{sentence}");
     let (result, sentence) = verdict(&tiny, &tiny, "mean(latency) by cgroup > +10%");
-    assert_eq!(result, Verdict::CannotTell);
+    assert_eq!(result, ConditionVerdict::CannotTell);
     assert!(sentence.contains("no group has 100 samples with a latency in both"), "{sentence}");
     let few = {
-        let mut b = Builder::new();
+        let mut b = CaptureBuilder::new();
         b.cell().samples(20).latency(100);
         b.build()
     };
@@ -150,14 +150,14 @@ fn few_samples_do_not_tell() {
 /// small ones.
 #[test]
 fn a_pass_speaks_for_half_of_the_samples() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(2000).latency(100).code(1, "app", "large", "a.c", 1);
     for i in 0..100 {
         builder.cell().samples(50).latency(100).code(2 + i, "app", &format!("f{i}"), "a.c", 1);
     }
     let capture = builder.build();
     let (result, sentence) = verdict(&capture, &capture, "mean(latency) by function > +10%");
-    assert_eq!(result, Verdict::CannotTell);
+    assert_eq!(result, ConditionVerdict::CannotTell);
     assert!(sentence.contains("less than half of all samples, and 100 groups"), "{sentence}");
 }
 
@@ -195,7 +195,7 @@ fn what_cannot_be_asked_is_a_sentence() {
 #[test]
 fn an_event_without_latencies_does_not_leave_the_others_undecided() {
     let two = |stores: bool| {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         let mut event = builder.meta().events[0].clone();
         event.name = "stores".into();
         builder.meta().events.push(event);
@@ -209,19 +209,19 @@ fn an_event_without_latencies_does_not_leave_the_others_undecided() {
     };
     let text = "mean(latency) > +10%";
     let check = check(&two(false), &two(false), &[condition(text)]).unwrap();
-    assert_eq!((check.verdict, check.conditions.len()), (Verdict::Pass, 1));
+    assert_eq!((check.verdict, check.conditions.len()), (ConditionVerdict::Pass, 1));
     assert!(
         check.notes.iter().any(|note| note.contains("No sample of stores has a latency")),
         "{:?}",
         check.notes
     );
     // If no event has latencies, none is left out.
-    assert_eq!(verdict(&two(true), &two(true), text).0, Verdict::CannotTell);
+    assert_eq!(verdict(&two(true), &two(true), text).0, ConditionVerdict::CannotTell);
 }
 
 /// Three of four events are in /batch; the governor decides how many samples that gives.
 fn governed(period: u64) -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     for (id, cgroup, events, period) in [(1, "/web", 1_000_000, 1000), (2, "/batch", 3_000_000, period)] {
         let mut cell = builder.cell().samples(events / period).latency(100).cgroup(id, cgroup);
         cell.row().measures.period_sum = events;
@@ -238,17 +238,17 @@ fn where_the_governor_changed_the_period_shares_are_of_events() {
     let check = |text: &str| check(&base, &new, &[condition(text)]);
     for text in ["share by cgroup > +5pp", "share(cgroup == /batch) > +5pp"] {
         let check = check(text).unwrap();
-        assert_eq!(check.verdict, Verdict::Pass, "{}", check.conditions[0].sentence);
+        assert_eq!(check.verdict, ConditionVerdict::Pass, "{}", check.conditions[0].sentence);
         let change = check.conditions[0].groups[0].change.unwrap();
         assert!(change.value.unwrap().abs() < 1e-9, "{change:?}");
     }
     let other = check("count > +10%").unwrap_err().to_string();
     assert!(other.contains("--overhead changed the period of cycles during the run"), "{other}");
     let same = check("p50(latency) > +1%").unwrap();
-    assert_eq!(same.verdict, Verdict::Pass, "{}", same.conditions[0].sentence);
+    assert_eq!(same.verdict, ConditionVerdict::Pass, "{}", same.conditions[0].sentence);
     // A fixed period samples the same events.
     let fixed = super::check(&capture(2000, 1.0), &new, &[condition("share by cgroup > +2pp")]).unwrap();
-    assert_eq!(fixed.verdict, Verdict::Fail, "a half, and three quarters");
+    assert_eq!(fixed.verdict, ConditionVerdict::Fail, "a half, and three quarters");
 }
 
 /// 6,000 random samples of one latency distribution, in ten groups.
@@ -261,7 +261,7 @@ fn drawn(seed: u64) -> Capture {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     };
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     for _ in 0..6_000 {
         let cycles = 80.0 - 300.0 * (1.0 - next()).ln();
         let group = (10.0 * next()) as u64;
@@ -280,8 +280,8 @@ fn alarms_of_all_groups_together_are_as_rare_as_stated() {
     let (mut false_alarms, mut passed) = (0, 0);
     for seed in 0..40 {
         let (base, new) = (drawn(2 * seed), drawn(2 * seed + 1));
-        false_alarms += u64::from(check(&base, &new, &tight).unwrap().verdict == Verdict::Fail);
-        passed += u64::from(check(&base, &new, &wide).unwrap().verdict == Verdict::Pass);
+        false_alarms += u64::from(check(&base, &new, &tight).unwrap().verdict == ConditionVerdict::Fail);
+        passed += u64::from(check(&base, &new, &wide).unwrap().verdict == ConditionVerdict::Pass);
     }
     // The stated rate is one of 40; more than 5 would happen once in 1,500 such tests.
     assert!(false_alarms <= 5, "{false_alarms} of 40");

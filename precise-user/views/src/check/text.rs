@@ -1,16 +1,18 @@
 //! Results of `precise check` as text.
 
-use crate::check::{ChangeUnit, Check, Estimate, Judged, Judgement, Unit, Verdict};
+use crate::check::{
+    ChangeUnit, CheckReport, ConditionResult, ConditionVerdict, Judged, MetricEstimate, MetricUnit,
+};
 use crate::group_table::{key_column, short_text};
 use crate::render::number::{percent, percent_to};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{legend, notes, verdict};
 use precise_model::digits::{counted, thousands};
 use precise_model::text::{sanitize, wrap};
 
 /// Returns each condition with its result and at most `limit` groups.
-pub fn check_text(check: &Check, limit: usize, options: &TextOptions) -> String {
+pub fn check_text(check: &CheckReport, limit: usize, options: &TextOptions) -> String {
     let mut out = String::new();
     for (name, run) in [("BASE", &check.base), ("NEW", &check.new)] {
         let line = format!("{name}: {} on {}", sanitize(&run.target), sanitize(&run.host));
@@ -43,7 +45,7 @@ pub fn check_text(check: &Check, limit: usize, options: &TextOptions) -> String 
     out
 }
 
-fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> String {
+fn condition(judgement: &ConditionResult, limit: usize, options: &TextOptions) -> String {
     let title = format!("{}: {}", sanitize(&judgement.condition), judgement.verdict.words());
     let mut out =
         format!("\n{}\n", options.style.paint(tint(judgement.verdict), &wrap(&title, options.width, 2)));
@@ -54,8 +56,8 @@ fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> Stri
         return out + &wrap(&sanitize(&judgement.sentence), options.width, 2) + "\n";
     }
     let change = if judgement.change == ChangeUnit::Level { "Bound" } else { "Change" };
-    let mut columns = ["BASE", "NEW", change, "95% interval"].map(Column::number).to_vec();
-    columns.push(Column::text("Verdict", precise_model::text::Cut::End));
+    let mut columns = ["BASE", "NEW", change, "95% interval"].map(TableColumn::number).to_vec();
+    columns.push(TableColumn::text("Verdict", precise_model::text::Cut::End));
     columns.extend(judgement.by.iter().map(|key| key_column(*key)));
     let mut table = Table::new(columns);
     for group in judgement.groups.iter().take(limit) {
@@ -95,25 +97,27 @@ fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> Stri
     out
 }
 
-fn tint(verdict: Verdict) -> Tint {
+fn tint(verdict: ConditionVerdict) -> Tint {
     match verdict {
-        Verdict::Pass => Tint::Heading,
-        Verdict::CannotTell | Verdict::Fail => Tint::Warning,
+        ConditionVerdict::Pass => Tint::Heading,
+        ConditionVerdict::CannotTell | ConditionVerdict::Fail => Tint::Warning,
     }
 }
 
-fn number(judgement: &Judgement, estimate: &Option<Estimate>) -> String {
+fn number(judgement: &ConditionResult, estimate: &Option<MetricEstimate>) -> String {
     let value = estimate.and_then(|estimate| estimate.value);
     value.map_or_else(
         || "-".to_owned(),
         |value| match judgement.unit {
-            Unit::Share => percent_to(value, 2),
-            Unit::Events | Unit::EventsPerSecond | Unit::Cycles => thousands(value.round() as u64),
+            MetricUnit::Share => percent_to(value, 2),
+            MetricUnit::Events | MetricUnit::EventsPerSecond | MetricUnit::Cycles => {
+                thousands(value.round() as u64)
+            }
         },
     )
 }
 
-fn change_cell(judgement: &Judgement, group: &Judged) -> String {
+fn change_cell(judgement: &ConditionResult, group: &Judged) -> String {
     let value = match judgement.change {
         ChangeUnit::Level => Some(judgement.bound),
         _ => group.change.and_then(|change| change.value),
@@ -121,7 +125,7 @@ fn change_cell(judgement: &Judgement, group: &Judged) -> String {
     value.map_or_else(|| "-".to_owned(), |value| judgement.change_number(value))
 }
 
-fn interval(judgement: &Judgement, change: &Option<Estimate>) -> String {
+fn interval(judgement: &ConditionResult, change: &Option<MetricEstimate>) -> String {
     change.map_or_else(
         || "-".to_owned(),
         |change| {
@@ -132,7 +136,7 @@ fn interval(judgement: &Judgement, change: &Option<Estimate>) -> String {
     )
 }
 
-fn verdict_cell(judgement: &Judgement, group: &Judged) -> String {
+fn verdict_cell(judgement: &ConditionResult, group: &Judged) -> String {
     match judgement.times(group) {
         Some(times) => format!("{}, {times}x", group.verdict.words()),
         None => group.verdict.words().to_owned(),

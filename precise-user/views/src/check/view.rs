@@ -4,18 +4,18 @@ use precise_model::Preset;
 
 use super::csv::check_csv;
 use super::text::check_text;
-use super::{Check, Condition, Verdict, check, parse};
+use super::{CheckReport, Condition, ConditionVerdict, check, parse};
 use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{
-    Captures, Example, Heading, Input, Judgement, Need, NoAnswer, Opt, OptionKind, Values, View,
+    Captures, Example, Heading, Input, Judgement, Need, NoAnswer, Opt, OptionKind, OptionValues, View,
 };
 
 /// The view `precise check`.
 #[derive(Debug)]
 pub struct CheckView;
 
-document_type!(Check: "check" 1);
+document_type!(CheckReport: "check" 1);
 
 impl View for CheckView {
     const NAME: &'static str = "check";
@@ -55,36 +55,36 @@ samples cannot tell. docs/check.md has the grammar and the statistics.";
         Opt::limit("20", "Show N groups of each condition, those that fail first"),
     ];
     type Options = (Vec<Condition>, usize);
-    type Answer = Check;
+    type Answer = CheckReport;
 
-    fn options(values: &Values) -> Result<Self::Options, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<Self::Options, NoAnswer> {
         let conditions = values.all("fail-on").iter().map(|text| parse(text)).collect::<Result<_, _>>();
         let conditions = conditions.map_err(|error| NoAnswer::usage(error.to_string()))?;
         Ok((conditions, values.number("limit")?))
     }
 
-    fn answer(input: &mut Input<'_>, (conditions, _): &Self::Options) -> Result<Check, NoAnswer> {
+    fn answer(input: &mut Input<'_>, (conditions, _): &Self::Options) -> Result<CheckReport, NoAnswer> {
         check(input.base()?, input.capture, conditions).map_err(|error| NoAnswer::usage(error.to_string()))
     }
 
-    fn text(answer: &Check, (_, limit): &Self::Options, text: &TextOptions) -> String {
+    fn text(answer: &CheckReport, (_, limit): &Self::Options, text: &TextOptions) -> String {
         check_text(answer, *limit, text)
     }
 
-    fn csv(answer: &Check, _: &Self::Options, separator: &str) -> String {
+    fn csv(answer: &CheckReport, _: &Self::Options, separator: &str) -> String {
         check_csv(answer, separator)
     }
 
-    fn judgement(answer: &Check) -> Judgement {
-        let text = |verdict: Verdict| {
+    fn judgement(answer: &CheckReport) -> Judgement {
+        let text = |verdict: ConditionVerdict| {
             let found = answer.conditions.iter().filter(|judgement| judgement.verdict == verdict);
             found.map(|judgement| judgement.sentence.as_str()).collect::<Vec<_>>().join("\n")
         };
         match answer.verdict {
-            Verdict::Pass => Judgement::Pass,
-            Verdict::Fail => Judgement::Worse(text(Verdict::Fail)),
-            Verdict::CannotTell => Judgement::CannotTell {
-                text: text(Verdict::CannotTell),
+            ConditionVerdict::Pass => Judgement::Pass,
+            ConditionVerdict::Fail => Judgement::Worse(text(ConditionVerdict::Fail)),
+            ConditionVerdict::CannotTell => Judgement::CannotTell {
+                text: text(ConditionVerdict::CannotTell),
                 advice: "Record both for longer or sample more often, group by less, or allow more.",
             },
         }

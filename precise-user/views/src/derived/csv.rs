@@ -1,12 +1,13 @@
 //! Derived events as CSV.
 
 use super::DerivedView;
-use crate::csv::{Lines, NOTHING, average, shares};
+use crate::csv::{CsvLines, NOTHING, average, shares};
 
 /// Formats derived events as CSV, one line each, including those without samples in the capture.
 /// Unknown values are empty, with the reason in a column of its own.
 pub fn derived_csv(view: &DerivedView, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event", "select", "abbreviation", "name", "unit", "value"], &[]);
+    let mut table =
+        CsvLines::new(separator, &["event", "select", "abbreviation", "name", "unit", "value"], &[]);
     table.header(&["share", "share_low", "share_high", "average"], &["of", "meaning", "unknown"]);
     let of_events =
         view.events.iter().flat_map(|event| event.derived.iter().map(|one| (event.event.name.as_str(), one)));

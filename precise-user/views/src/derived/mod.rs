@@ -42,11 +42,11 @@ mod view;
 
 pub use view::DerivedEvents;
 
-use precise_common::ibs::Outcome as Bits;
+use precise_common::ibs::OutcomeBits as Bits;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{self, Event, Run};
+use super::about::{self, EventSummary, Run};
 use super::again::Again;
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
@@ -55,7 +55,7 @@ use precise_model::TaggedOf;
 use precise_model::digits::counted;
 use precise_model::{Capture, Dimension, EventInfo, Outcome, Row};
 use precise_model::{CpuId, Vendor};
-use table::{Counts, Cpu, FigureEntry, TABLE};
+use table::{Cpu, DerivedUnit, FigureEntry, TABLE};
 
 /// The result of `precise derived`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -82,7 +82,7 @@ pub struct DerivedView {
 pub struct DerivedEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples that have an outcome.
     pub samples: u64,
     /// Derived events, in the order of their numbers. Empty if there are too few samples.
@@ -138,7 +138,14 @@ pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedVie
         match info.tagged {
             Some(tagged) if tagged != TaggedOf::Access && needs::has(capture, Dimension::Outcome) => {
                 seen[usize::from(tagged == TaggedOf::Fetch)] = true;
-                events.push(of_event(capture, index, tagged, cpu, min_samples, Event::of(info, trust)));
+                events.push(of_event(
+                    capture,
+                    index,
+                    tagged,
+                    cpu,
+                    min_samples,
+                    EventSummary::of(info, trust),
+                ));
             }
             _ => left_out.push(info.name.clone()),
         }
@@ -188,7 +195,7 @@ fn of_event(
     tagged: TaggedOf,
     cpu: Cpu,
     min_samples: u64,
-    event: Event,
+    event: EventSummary,
 ) -> DerivedEvent {
     let fetches = tagged == TaggedOf::Fetch;
     let rows: Vec<(&Row, Bits)> = capture
@@ -205,13 +212,13 @@ fn of_event(
     let weighing = Weighing::of(capture, index);
     let count = |entry: &FigureEntry| match entry.counts {
         _ if tagged == TaggedOf::Branch && !entry.of_branch() => Err(BRANCHES_ONLY),
-        Counts::Nothing(why) => Err(why),
-        Counts::Cycles(_) if !event.has_latency => Err(NO_LATENCY),
-        Counts::Samples(test) => {
+        DerivedUnit::Nothing(why) => Err(why),
+        DerivedUnit::Cycles(_) if !event.has_latency => Err(NO_LATENCY),
+        DerivedUnit::Samples(test) => {
             let sum = sum(&rows, cpu, test, |sum: Samples, row| sum.and(weighing.samples(row)))?;
             Ok(Count::Samples(sum))
         }
-        Counts::Cycles(test) => {
+        DerivedUnit::Cycles(test) => {
             let add = |(mut sum, cycles): (Weight, u64), row: &Row| {
                 sum.add(weighing.latency(row));
                 (sum, cycles.saturating_add(row.measures.latency_sum))
@@ -273,7 +280,7 @@ enum Count {
 
 fn blank(entry: &FigureEntry) -> Derived {
     let of = entry.of.and_then(|select| TABLE.iter().find(|other| other.select == select));
-    let cycles = matches!(entry.counts, Counts::Cycles(_)) || matches!(entry.select, 0xf101 | 0xf102);
+    let cycles = matches!(entry.counts, DerivedUnit::Cycles(_)) || matches!(entry.select, 0xf101 | 0xf102);
     Derived {
         select: format!("0x{:X}", entry.select),
         name: entry.name,

@@ -6,7 +6,7 @@
 //!
 //! The numbers that are missing here (0xF00C, 0xF00D, 0xF214, 0xF218) are reserved in AMD's list.
 
-use precise_common::ibs::Outcome as Bits;
+use precise_common::ibs::OutcomeBits as Bits;
 
 /// Properties of a CPU that decide how its IBS registers are read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) type SampleTest = fn(Bits, Cpu) -> Option<bool>;
 
 /// What a derived event counts.
 #[derive(Clone, Copy)]
-pub(crate) enum Counts {
+pub(crate) enum DerivedUnit {
     /// Samples.
     Samples(SampleTest),
     /// The latencies of samples, in core cycles.
@@ -44,7 +44,7 @@ pub(crate) struct FigureEntry {
     /// Number of the event that this one is a part of, if any.
     pub of: Option<u16>,
     /// What is counted, and for which samples.
-    pub counts: Counts,
+    pub counts: DerivedUnit,
 }
 
 impl FigureEntry {
@@ -69,12 +69,12 @@ const fn of(
     short: &'static str,
     meaning: &'static str,
     of: u16,
-    counts: Counts,
+    counts: DerivedUnit,
 ) -> FigureEntry {
     FigureEntry { select, name, short, meaning, of: if of == 0 { None } else { Some(of) }, counts }
 }
 
-use Counts::{Cycles, Nothing, Samples};
+use DerivedUnit::{Cycles, Nothing, Samples};
 
 #[rustfmt::skip]
 pub(crate) const TABLE: &[FigureEntry] = &[

@@ -8,18 +8,18 @@ use crate::fetch::tests::starved;
 use crate::render::TextOptions;
 use crate::testing::{csv_has_a_field_for_each_name, has, shown};
 use precise_model::TaggedOf;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 
 /// Builds a capture with one IBS event.
-fn event(tagged: TaggedOf, family: u32, model: u32) -> Builder {
-    let mut builder = Builder::new();
+fn event(tagged: TaggedOf, family: u32, model: u32) -> CaptureBuilder {
+    let mut builder = CaptureBuilder::new();
     let meta = builder.meta();
     meta.machine.cpu_id = Some(CpuId { vendor: Vendor::Amd, family, model, ..CpuId::default() });
     meta.events[0].tagged = Some(tagged);
     builder
 }
 
-fn add(builder: &mut Builder, outcome: Outcome, samples: u64, latency: u32) {
+fn add(builder: &mut CaptureBuilder, outcome: Outcome, samples: u64, latency: u32) {
     let mut cell = builder.cell().samples(samples);
     cell.row().outcome = Some(outcome);
     cell.row().measures.latency_sum = samples * u64::from(latency);

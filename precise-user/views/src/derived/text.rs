@@ -7,7 +7,7 @@ use crate::derived::{Derived, DerivedView};
 use crate::group_table::too_few;
 use crate::render::TextOptions;
 use crate::render::number::{cycles, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize};
@@ -64,10 +64,10 @@ pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
 
 fn table(derived: &[Derived], options: &TextOptions) -> String {
     let mut table = Table::new(vec![
-        Column::text("Event", Cut::End),
-        Column::number("Count"),
-        Column::number("Share"),
-        Column::text("What it counts", Cut::End),
+        TableColumn::text("Event", Cut::End),
+        TableColumn::number("Count"),
+        TableColumn::number("Share"),
+        TableColumn::text("What it counts", Cut::End),
     ]);
     for one in derived {
         let part = match (one.share, one.average) {

@@ -5,7 +5,7 @@ use super::text::derived_text;
 use super::{DerivedView as Derived, derived};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, NoAnswer, Values, View};
+use crate::view::{Example, Input, NoAnswer, OptionValues, View};
 
 /// The view `precise derived`.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl View for DerivedEvents {
     type Options = ();
     type Answer = Derived;
 
-    fn options(_: &Values) -> Result<(), NoAnswer> {
+    fn options(_: &OptionValues) -> Result<(), NoAnswer> {
         Ok(())
     }
 

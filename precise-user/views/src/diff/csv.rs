@@ -1,11 +1,11 @@
 //! The comparison of two captures as CSV.
 
-use crate::csv::{Lines, shares};
+use crate::csv::{CsvLines, shares};
 use crate::diff::Diff;
 
 /// Formats a comparison as CSV, one line per entry.
 pub fn diff_csv(diff: &Diff, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event"], &diff.by);
+    let mut table = CsvLines::new(separator, &["event"], &diff.by);
     table.header(
         &["samples_base", "samples_new", "base", "base_low", "base_high", "new", "new_low", "new_high"],
         &["p", "changed", "latency_p50_base", "latency_p50_new", "latency_slower", "latency_p"],

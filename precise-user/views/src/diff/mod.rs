@@ -33,13 +33,13 @@ pub mod text;
 mod totals;
 mod view;
 
-pub use totals::{Growth, Totals};
+pub use totals::{EventTotals, Growth};
 pub use view::DiffView;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{self, Event, Run};
+use super::about::{self, EventSummary, Run};
 use super::grouping::Sum;
 use super::pairing::{self, PairError, Pairs};
 use super::stats::{self, LatencyShift, MIN_SAMPLES, Percentile, SIGNIFICANT, Share};
@@ -86,13 +86,13 @@ pub struct Diff {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EventDiff {
     /// The event in BASE.
-    pub base: Event,
+    pub base: EventSummary,
     /// The event in NEW.
-    pub new: Event,
+    pub new: EventSummary,
     /// Number of samples in BASE and in NEW.
     pub samples: [u64; 2],
     /// Events, length of the run and rate in BASE and in NEW.
-    pub totals: [Totals; 2],
+    pub totals: [EventTotals; 2],
     /// Relative change of the number of events; `None` if neither capture has any.
     pub event_growth: Option<Growth>,
     /// Relative change of the number of events per second; `None` if a length is unknown.
@@ -107,7 +107,7 @@ pub struct EventDiff {
     /// Latencies of all samples; `None` unless both captures have them.
     pub latency: Option<LatencyDiff>,
     /// Entries by group keys: significant changes first, then by the size of the change.
-    pub entries: Vec<Difference>,
+    pub entries: Vec<GroupDifference>,
     /// Number of entries that the limit left out, and how many of them changed significantly.
     pub left_out: (usize, usize),
     /// Caveats about these numbers, one sentence each.
@@ -127,7 +127,7 @@ pub struct LatencyDiff {
 
 /// One combination of group keys, in both captures.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Difference {
+pub struct GroupDifference {
     /// One value per group key.
     pub values: Vec<Value>,
     /// Number of samples in BASE and in NEW.
@@ -160,7 +160,7 @@ pub fn diff(base: &Capture, new: &Capture, options: &DiffOptions) -> Result<Diff
     let mut events = Vec::new();
     for (b, n) in pairs {
         let of = |capture: &Capture, index: usize, trust: &[trust::EventTrust]| {
-            Event::of(&capture.meta.events[index], trust[index].clone())
+            EventSummary::of(&capture.meta.events[index], trust[index].clone())
         };
         let pair = [of(base, b, &trust_base), of(new, n, &trust_new)];
         events.push(of_event((base, b), (new, n), pair, options));
@@ -171,7 +171,7 @@ pub fn diff(base: &Capture, new: &Capture, options: &DiffOptions) -> Result<Diff
 fn of_event(
     (base, b): (&Capture, usize),
     (new, n): (&Capture, usize),
-    [of_base, of_new]: [Event; 2],
+    [of_base, of_new]: [EventSummary; 2],
     options: &DiffOptions,
 ) -> EventDiff {
     let ((in_base, whole_base), (mut in_new, whole_new)) =
@@ -191,8 +191,8 @@ fn of_event(
     let mut entries: Vec<_> =
         pairs.into_iter().map(|(values, a, b)| entry(values, [&a, &b], whole)).collect();
     correct(&mut entries);
-    let change = |e: &Difference| (e.new.value - e.base.value).abs();
-    let text = |e: &Difference| e.values.iter().map(Value::text).collect::<Vec<_>>();
+    let change = |e: &GroupDifference| (e.new.value - e.base.value).abs();
+    let text = |e: &GroupDifference| e.values.iter().map(Value::text).collect::<Vec<_>>();
     entries.sort_by(|a, b| {
         let first = b.changed.cmp(&a.changed).then(change(b).total_cmp(&change(a)));
         first.then(b.base.value.total_cmp(&a.base.value)).then_with(|| text(a).cmp(&text(b)))
@@ -234,8 +234,8 @@ fn of_event(
     }
 }
 
-fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Difference {
-    Difference {
+fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> GroupDifference {
+    GroupDifference {
         values,
         samples: [base.samples.count, new.samples.count],
         base: base.samples.share_of(whole[0].samples),
@@ -253,7 +253,7 @@ fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Differ
 
 /// Corrects the probabilities of all entries for their number: once among the shares, and once
 /// among the latencies.
-fn correct(entries: &mut [Difference]) {
+fn correct(entries: &mut [GroupDifference]) {
     let mut shares: Vec<_> = entries.iter_mut().filter_map(|e| e.p.as_mut()).collect();
     let corrected = stats::holm(&shares.iter().map(|p| **p).collect::<Vec<_>>());
     shares.iter_mut().zip(corrected).for_each(|(p, better)| **p = better);
@@ -274,7 +274,7 @@ fn latency(base: &Sum, new: &Sum) -> Option<LatencyDiff> {
 
 /// Returns the conclusion in words, so that nobody has to remember which column is which.
 fn words(
-    entries: &[Difference],
+    entries: &[GroupDifference],
     latency: Option<&LatencyDiff>,
     too_few: bool,
     by_events: bool,
@@ -301,7 +301,7 @@ fn words(
         });
     }
     let changed: Vec<_> = entries.iter().filter(|e| e.changed).collect();
-    let describe = |e: &&Difference| {
+    let describe = |e: &&GroupDifference| {
         let name = e.values.iter().map(Value::text).collect::<Vec<_>>().join(", ");
         format!("{name} ({} to {})", percent(e.base.value), percent(e.new.value))
     };

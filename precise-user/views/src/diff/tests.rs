@@ -5,12 +5,12 @@ use crate::diff::{DiffOptions, diff};
 use crate::pairing::PairError;
 use crate::render::TextOptions;
 use precise_model::keys::Key;
-use precise_model::testing::{Builder, slow_loads};
+use precise_model::testing::{CaptureBuilder, slow_loads};
 use precise_model::{Capture, Epoch, RateChange};
 
 /// Builds a capture with samples of two functions. Those of `slow` have a latency of `cycles`.
 pub(crate) fn capture(fast: u64, slow: u64, cycles: u32) -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     slow_loads(&mut builder.meta().events[0], 30);
     builder.cell().samples(fast).latency(10).code(1, "app", "fast", "a.c", 1);
     builder.cell().samples(slow).latency(cycles).code(2, "app", "slow", "a.c", 2);
@@ -50,7 +50,7 @@ fn a_change_is_said_with_its_direction() {
 #[test]
 fn more_of_everything_is_said_first() {
     let faults = |times: u64, seconds: u64| {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         let event = &mut builder.meta().events[0];
         (event.name, event.unit, event.period) = ("page-faults".into(), "page faults".into(), Some(1));
         builder.meta().epochs = vec![Epoch { start_ns: 0, end_ns: seconds * 1_000_000_000 }];
@@ -100,7 +100,7 @@ fn more_of_everything_is_said_first() {
 #[test]
 fn where_the_governor_changed_the_period_shares_are_of_events() {
     let base = capture(5_000, 5_000, 100);
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     for (samples, period, function) in [(5_000, 1_000, "fast"), (100, 50_000, "slow")] {
         let mut cell = builder.cell().samples(samples).latency(100).code(samples, "app", function, "a.c", 1);
         cell.row().measures.period_sum = samples * period;

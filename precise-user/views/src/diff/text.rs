@@ -1,10 +1,10 @@
 //! The comparison of two captures as text.
 
 use crate::diff::totals::amount;
-use crate::diff::{Diff, Difference, EventDiff, Growth, LatencyDiff, Totals};
+use crate::diff::{Diff, EventDiff, EventTotals, GroupDifference, Growth, LatencyDiff};
 use crate::group_table::{key_column, short_text};
 use crate::render::number::{cycles, duration, percent_change, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{legend, notes, verdict};
 use crate::stats::{Percentile, SIGNIFICANT};
@@ -63,9 +63,9 @@ fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
         out += &percentiles(latency, options);
     }
     let timed = event.entries.iter().any(|e| e.p50.iter().any(Option::is_some));
-    let mut columns = ["BASE", "NEW", "Change", "Significant"].map(Column::number).to_vec();
+    let mut columns = ["BASE", "NEW", "Change", "Significant"].map(TableColumn::number).to_vec();
     if timed {
-        columns.extend(["p50 BASE", "p50 NEW"].map(Column::number));
+        columns.extend(["p50 BASE", "p50 NEW"].map(TableColumn::number));
     }
     columns.extend(diff.by.iter().map(|key| key_column(*key)));
     let mut table = Table::new(columns);
@@ -92,7 +92,8 @@ fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
 /// Formats the samples and events of both captures.
 fn totals_table(event: &EventDiff, options: &TextOptions) -> String {
     let mut table = Table::new(
-        [vec![Column::text("", Cut::End)], ["BASE", "NEW", "Change"].map(Column::number).to_vec()].concat(),
+        [vec![TableColumn::text("", Cut::End)], ["BASE", "NEW", "Change"].map(TableColumn::number).to_vec()]
+            .concat(),
     );
     let mut row = |name: &str, [base, new]: [String; 2], growth: Option<&Growth>| {
         table.row(vec![name.to_owned(), base, new, growth.map(Growth::text).unwrap_or_default()]);
@@ -104,11 +105,11 @@ fn totals_table(event: &EventDiff, options: &TextOptions) -> String {
         unit => capitalized(&sanitize(unit)),
     };
     let [base, new] = &event.totals;
-    let both = |of: &dyn Fn(&Totals) -> String| [of(base), of(new)];
+    let both = |of: &dyn Fn(&EventTotals) -> String| [of(base), of(new)];
     row("Samples", event.samples.map(thousands), None);
     row(&name, both(&|one| amount(one.events.value as f64, unit)), event.event_growth.as_ref());
     row("Duration", both(&|one| duration(one.duration_ns)), None);
-    let rate = |one: &Totals| one.per_second.map_or_else(|| "-".to_owned(), |rate| amount(rate, unit));
+    let rate = |one: &EventTotals| one.per_second.map_or_else(|| "-".to_owned(), |rate| amount(rate, unit));
     row("Per second", both(&rate), event.rate_growth.as_ref());
     table.render(options.table_width(), options.style)
 }
@@ -119,8 +120,8 @@ fn capitalized(text: &str) -> String {
 }
 
 fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {
-    let mut columns = vec![Column::text("Latency", Cut::End)];
-    columns.extend(["BASE", "NEW", "Change"].map(Column::number));
+    let mut columns = vec![TableColumn::text("Latency", Cut::End)];
+    columns.extend(["BASE", "NEW", "Change"].map(TableColumn::number));
     let mut table = Table::new(columns);
     for (percent_of, base, new) in &latency.percentiles {
         let within = |p: &Option<Percentile>| {
@@ -144,11 +145,11 @@ fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {
     table.render(options.table_width(), options.style)
 }
 
-fn change(entry: &Difference) -> String {
+fn change(entry: &GroupDifference) -> String {
     format!("{:+.1}", 100.0 * (entry.new.value - entry.base.value))
 }
 
-fn certain(entry: &Difference) -> String {
+fn certain(entry: &GroupDifference) -> String {
     match (entry.p, entry.changed) {
         (None, _) => "-",
         (_, true) => "yes",
@@ -158,7 +159,7 @@ fn certain(entry: &Difference) -> String {
 }
 
 /// Returns the mark before a median that changed significantly.
-fn mark(entry: &Difference) -> &'static str {
+fn mark(entry: &GroupDifference) -> &'static str {
     match entry.latency {
         Some(shift) if shift.p <= SIGNIFICANT && shift.slower > 0.5 => "slower ",
         Some(shift) if shift.p <= SIGNIFICANT => "faster ",

@@ -7,13 +7,13 @@ use serde::Serialize;
 use crate::about;
 use crate::grouping::Sum;
 use crate::render::number::duration;
-use crate::stats::{Change, Estimate, Interval, Measured, Z, astray};
+use crate::stats::{Change, Estimate, Interval, MeasuredNumber, Z, astray};
 use precise_model::Capture;
 use precise_model::digits::{percent_change, percent_to, thousands};
 
 /// The number of events in a capture, and its length.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Totals {
+pub struct EventTotals {
     /// Number of events that the samples of the capture stand for. Lost samples are not among them.
     pub events: Estimate,
     /// Length of the run, in nanoseconds.
@@ -38,7 +38,7 @@ pub struct Growth {
 
 /// One of the two captures: its events, as equal samples.
 struct Side {
-    totals: Totals,
+    totals: EventTotals,
     samples: u64,
     each: f64,
 }
@@ -51,7 +51,7 @@ impl Side {
         // With unequal periods: as many equal samples as would be as certain.
         let equal = if weight.squares > 0.0 { weight.sum * weight.sum / weight.squares } else { 0.0 };
         Self {
-            totals: Totals {
+            totals: EventTotals {
                 events: Estimate::of(weight, astray(info, capture.meta.machine.cpus)),
                 duration_ns,
                 per_second: (seconds > 0.0).then(|| weight.sum / seconds),
@@ -61,8 +61,8 @@ impl Side {
         }
     }
 
-    fn measured(&self, each: f64) -> Measured<'static> {
-        Measured::Count { samples: self.samples, each: self.each * each }
+    fn measured(&self, each: f64) -> MeasuredNumber<'static> {
+        MeasuredNumber::Count { samples: self.samples, each: self.each * each }
     }
 }
 
@@ -71,7 +71,7 @@ impl Side {
 pub(super) fn totals(
     (base, b, of_base): (&Capture, usize, &Sum),
     (new, n, of_new): (&Capture, usize, &Sum),
-) -> ([Totals; 2], Option<Growth>, Option<Growth>) {
+) -> ([EventTotals; 2], Option<Growth>, Option<Growth>) {
     let (base, new) = (Side::of(base, b, of_base), Side::of(new, n, of_new));
     let growth = |each: [f64; 2]| {
         let (base, new) = (base.measured(each[0]), new.measured(each[1]));

@@ -7,7 +7,7 @@ use super::text::diff_text;
 use super::{Diff, DiffOptions, diff};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Captures, Example, Input, NoAnswer, Opt, Values, View};
+use crate::view::{Captures, Example, Input, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise diff`.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl View for DiffView {
     type Options = DiffOptions;
     type Answer = Diff;
 
-    fn options(values: &Values) -> Result<DiffOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<DiffOptions, NoAnswer> {
         let by = values.keys("by")?.unwrap_or_else(|| vec![Key::Function]);
         Ok(DiffOptions { by, limit: Some(values.number("limit")?), ..DiffOptions::default() })
     }

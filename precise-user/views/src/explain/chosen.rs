@@ -6,7 +6,7 @@ use precise_model::{EventInfo, EventSelect, PmuKind, Vendor};
 
 /// The property that must not have selected the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum SelectedBy {
     /// The outcome of an access.
     Access,
     /// The latency of an access.
@@ -19,12 +19,12 @@ pub(crate) enum By {
 
 /// Returns why the samples of an event do not represent all accesses (branches, fetches); `None` if
 /// they do.
-pub(crate) fn chosen(info: &EventInfo, by: By) -> Option<String> {
+pub(crate) fn chosen(info: &EventInfo, by: SelectedBy) -> Option<String> {
     let name = &info.name;
     if info.hardware_filter.l3_miss_only {
         return Some(format!("{name} sampled only accesses that missed the L3 cache."));
     }
-    if by == By::Access && is_one_outcome(&info.pmu) {
+    if by == SelectedBy::Access && is_one_outcome(&info.pmu) {
         return Some(format!("{name} samples only accesses of one kind, not all."));
     }
     let filter = info.ledger.rejected.iter().find(|(clause, _)| chooses(clause, by))?;
@@ -47,7 +47,7 @@ fn is_one_outcome(pmu: &PmuKind) -> bool {
     }
 }
 
-fn chooses(clause: &str, by: By) -> bool {
+fn chooses(clause: &str, by: SelectedBy) -> bool {
     // The filter of AMD's branch events: it keeps all branches, whatever their outcome.
     if clause == "branch == any" {
         return false;
@@ -55,7 +55,7 @@ fn chooses(clause: &str, by: By) -> bool {
     // A clause that cannot be parsed may select by anything.
     let Ok(expression) = parse(clause) else { return true };
     expression.tests().iter().any(|test| match test.term() {
-        Term::Latency => by != By::Branch,
+        Term::Latency => by != SelectedBy::Branch,
         Term::Level
         | Term::Snoop
         | Term::Tlb
@@ -65,9 +65,9 @@ fn chooses(clause: &str, by: By) -> bool {
         | Term::Access
         | Term::Ccx
         | Term::Hops
-        | Term::PageSize => matches!(by, By::Access | By::Latency),
-        Term::Branch => by == By::Branch,
-        Term::Fetch => by == By::Fetch,
+        | Term::PageSize => matches!(by, SelectedBy::Access | SelectedBy::Latency),
+        Term::Branch => by == SelectedBy::Branch,
+        Term::Fetch => by == SelectedBy::Fetch,
         _ => false,
     })
 }

@@ -1,10 +1,10 @@
 //! Findings in code: where the samples are, and how branches and fetches end.
 
-use super::chosen::By;
+use super::chosen::SelectedBy;
 use super::{CheckAnswer, Look, Number, Question, Records, Topic, Unknown, cannot, thresholds};
 use crate::branches::{BranchOptions, branches};
 use crate::code::Code;
-use crate::fetch::{Fact, FetchOptions, fetch};
+use crate::fetch::{FetchFact, FetchOptions, fetch};
 use crate::grouping::Group;
 use crate::report::{ReportOptions, report};
 use crate::stats::Share;
@@ -23,21 +23,21 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<CheckAnswer> {
     let mut answers = Vec::new();
     for section in &view.sections {
         let Some(event) = section.events.first() else { continue };
-        if section.basis == fetch::Basis::Retired {
+        if section.basis == fetch::FetchBasis::Retired {
             let why = format!("{} counts only fetches that went wrong, not all of them.", event.name);
             answers.push(CheckAnswer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
         let record: Records<'_> = ("fetch", &[]);
-        if let Some(answer) = look.chosen(topic, &event.name, By::Fetch, record) {
+        if let Some(answer) = look.chosen(topic, &event.name, SelectedBy::Fetch, record) {
             answers.push(answer);
             continue;
         }
         let of = |fact| section.facts.iter().find(|known| known.fact == fact);
-        let attempted = of(Fact::Attempted).and_then(|known| known.samples).unwrap_or(0);
+        let attempted = of(FetchFact::Attempted).and_then(|known| known.samples).unwrap_or(0);
         // Without latencies, the share of instruction cache misses is used instead.
-        let waited = of(Fact::Waited).and_then(|known| known.share);
-        let missed = || of(Fact::IcMiss).and_then(|known| known.share);
+        let waited = of(FetchFact::Waited).and_then(|known| known.share);
+        let missed = || of(FetchFact::IcMiss).and_then(|known| known.share);
         let (share, what) = match waited {
             Some(share) => (Some(share), "wait for 16 cycles or more"),
             None => (missed(), "miss the instruction cache"),
@@ -54,7 +54,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<CheckAnswer> {
         };
         answers.push(question.answer(look, || {
             let mut details = Vec::new();
-            let causes: Vec<_> = [Fact::IcMiss, Fact::L2Miss, Fact::ItlbWalk]
+            let causes: Vec<_> = [FetchFact::IcMiss, FetchFact::L2Miss, FetchFact::ItlbWalk]
                 .into_iter()
                 .filter_map(|fact| Some((fact, of(fact)?.share?)))
                 .filter(|(_, share)| share.low > 0.01)
@@ -88,7 +88,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Check
     let mut answers = Vec::new();
     for event in &view.events {
         let name = &event.event.name;
-        if event.basis == branches::Basis::Mispredictions {
+        if event.basis == branches::BranchBasis::Mispredictions {
             let why = format!(
                 "{name} samples only mispredicted branches, so their share of all branches is unknown."
             );
@@ -96,7 +96,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Check
             continue;
         }
         let record: Records<'_> = ("branches", &[]);
-        if let Some(answer) = look.chosen(topic, name, By::Branch, record) {
+        if let Some(answer) = look.chosen(topic, name, SelectedBy::Branch, record) {
             answers.push(answer);
             continue;
         }

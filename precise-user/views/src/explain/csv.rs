@@ -1,18 +1,18 @@
 //! Findings as separated values.
 
 use crate::again::Again;
-use crate::csv::Lines;
-use crate::explain::{Explanation, Number, Topic, Unit};
+use crate::csv::CsvLines;
+use crate::explain::{Explanation, FindingUnit, Number, Topic};
 
 /// Returns one line per finding, then one per check without a finding. Unknown values are empty.
 pub fn explain_csv(view: &Explanation, separator: &str) -> String {
     let first = ["what", "topic", "event", "unit", "value", "low", "high", "threshold", "says", "command"];
-    let mut table = Lines::new(separator, &first, &[]);
+    let mut table = CsvLines::new(separator, &first, &[]);
     let numbers = |number: Option<Number>, threshold: Option<f64>| {
         let unit = number.map_or("", |number| match number.unit {
-            Unit::Share => "share",
-            Unit::Times => "times",
-            Unit::Count => "count",
+            FindingUnit::Share => "share",
+            FindingUnit::Times => "times",
+            FindingUnit::Count => "count",
         });
         let text = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
         let [value, low, high] =

@@ -1,9 +1,11 @@
 //! Findings in memory accesses.
 
-use super::chosen::By;
+use super::chosen::SelectedBy;
 use super::code::text;
 use super::waiting;
-use super::{CheckAnswer, Look, Number, Question, Quiet, Records, Topic, Unit, Unknown, cannot, thresholds};
+use super::{
+    CheckAnswer, FindingUnit, Look, Number, Question, Quiet, Records, Topic, Unknown, cannot, thresholds,
+};
 use crate::ViewError;
 use crate::c2c::{C2cOptions, SharedLine, SharingVerdict, c2c};
 use crate::code::Code;
@@ -36,7 +38,7 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<CheckAnswer>
     let record: Records<'_> = ("c2c", &[]);
     topics
         .map(|topic| {
-            if let Some(answer) = look.chosen(topic, name, By::Access, record) {
+            if let Some(answer) = look.chosen(topic, name, SelectedBy::Access, record) {
                 return answer;
             }
             let is = |line: &&SharedLine| match topic {
@@ -98,7 +100,13 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<CheckAnswer>
 
 /// Returns whether a line is contended, and nobody knows how.
 fn is_undecided(verdict: SharingVerdict) -> bool {
-    matches!(verdict, SharingVerdict::TooFew | SharingVerdict::WidthNotKnown | SharingVerdict::NotRecorded | SharingVerdict::NoWriter)
+    matches!(
+        verdict,
+        SharingVerdict::TooFew
+            | SharingVerdict::WidthNotKnown
+            | SharingVerdict::NotRecorded
+            | SharingVerdict::NoWriter
+    )
 }
 
 fn worst(line: &SharedLine, hitm: Samples) -> String {
@@ -124,7 +132,7 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<CheckAnswer> {
     for event in &view.events {
         let info = look.info(&event.event.name);
         let record = ("mem", &[Dimension::Ip, Dimension::Cpu, Dimension::Source][..]);
-        if let Some(answer) = look.chosen(topic, &event.event.name, By::Access, record) {
+        if let Some(answer) = look.chosen(topic, &event.event.name, SelectedBy::Access, record) {
             answers.push(answer);
             continue;
         }
@@ -169,7 +177,7 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<CheckAnswer> {
     for event in &view.events {
         let info = look.info(&event.event.name);
         let record: Records<'_> = ("mem", &[]);
-        if let Some(answer) = look.chosen(topic, &event.event.name, By::Access, record) {
+        if let Some(answer) = look.chosen(topic, &event.event.name, SelectedBy::Access, record) {
             answers.push(answer);
             continue;
         }
@@ -268,7 +276,7 @@ fn tail_by(look: &Look<'_>, key: Key) -> Vec<CheckAnswer> {
     for event in &view.events {
         let record =
             ("loads", &[Dimension::Ip, Dimension::Cgroup, Dimension::Source, Dimension::Latency][..]);
-        if let Some(answer) = look.chosen(topic, &event.event.name, By::Latency, record) {
+        if let Some(answer) = look.chosen(topic, &event.event.name, SelectedBy::Latency, record) {
             answers.push(answer);
             continue;
         }
@@ -326,7 +334,7 @@ fn against_others(group: &Distribution, all: &[Distribution]) -> Option<(Number,
     let (own, theirs) = (group.group.p99?, others.percentile(0.99)?);
     let times = |a: f64, b: f64| a / b.max(1.0);
     let number = Number {
-        unit: Unit::Times,
+        unit: FindingUnit::Times,
         value: times(own.cycles, theirs.cycles),
         low: Some(times(own.interval[0] as f64, theirs.interval[1] as f64)),
         high: Some(times(own.interval[1] as f64, theirs.interval[0] as f64)),

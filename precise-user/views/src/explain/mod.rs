@@ -62,12 +62,12 @@ mod waiting;
 
 pub use view::ExplainView;
 
-use chosen::{By, chosen};
+use chosen::{SelectedBy, chosen};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ViewError;
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::code::Code;
 use super::stats::{MIN_SAMPLES, Share};
 use crate::again::Again;
@@ -97,7 +97,7 @@ pub struct Explanation {
     #[serde(flatten)]
     pub run: Run,
     /// The events that were sampled.
-    pub events: Vec<Sampled>,
+    pub events: Vec<EventSamples>,
     /// Whether there is no finding about the workload. Findings about trust do not count.
     pub nothing_stands_out: bool,
     /// The findings, most important first: those that make all numbers doubtful, then the others by
@@ -111,10 +111,10 @@ pub struct Explanation {
 
 /// An event with the number of its samples.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Sampled {
+pub struct EventSamples {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// The number of samples of the event in the capture.
     pub samples: u64,
 }
@@ -212,7 +212,7 @@ impl Topic {
 /// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum FindingUnit {
     /// A part of 1.
     Share,
     /// A ratio, 1.0 = equal.
@@ -225,7 +225,7 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Number {
     /// The unit of the number.
-    pub unit: Unit,
+    pub unit: FindingUnit,
     /// The observed value.
     pub value: f64,
     /// The lower end of the 95 % interval; `None` if the number was counted and not sampled.
@@ -236,10 +236,10 @@ pub struct Number {
 
 impl Number {
     fn share(share: Share) -> Self {
-        Self { unit: Unit::Share, value: share.value, low: Some(share.low), high: Some(share.high) }
+        Self { unit: FindingUnit::Share, value: share.value, low: Some(share.low), high: Some(share.high) }
     }
 
-    fn counted(unit: Unit, value: f64) -> Self {
+    fn counted(unit: FindingUnit, value: f64) -> Self {
         Self { unit, value, low: None, high: None }
     }
 
@@ -369,9 +369,9 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
     }
     unknown.extend(left_out);
     let events = capture.meta.events.iter().zip(trusted.events).enumerate();
-    let events = events.map(|(index, (info, trust))| Sampled {
+    let events = events.map(|(index, (info, trust))| EventSamples {
         samples: super::samples(capture, index),
-        event: Event::of(info, trust),
+        event: EventSummary::of(info, trust),
     });
     Explanation {
         run: Run::of(capture),
@@ -473,7 +473,7 @@ impl Look<'_> {
     /// Returns the answer for an event whose samples were selected by the property that is checked,
     /// so that they do not tell how often it happens. `record` says what records unselected
     /// samples. `None` if the samples were not selected by it.
-    fn chosen(&self, topic: Topic, event: &str, by: By, record: Records<'_>) -> Option<CheckAnswer> {
+    fn chosen(&self, topic: Topic, event: &str, by: SelectedBy, record: Records<'_>) -> Option<CheckAnswer> {
         let why = chosen(self.info(event)?, by)?;
         Some(CheckAnswer::Unknown(Unknown { topic, why, record: Some(self.record(record)) }))
     }

@@ -1,11 +1,11 @@
 //! Findings on the HTML page.
 
 use super::text::{nothing, number, numbers, sentence, title, unknown};
-use super::{Explanation, Finding, Number, Unit};
+use super::{Explanation, Finding, FindingUnit, Number};
 use crate::markup::tables::plain;
 use crate::markup::text;
 use crate::render::number::percent;
-use crate::view::{Place, Section};
+use crate::view::{Section, SectionPlace};
 use precise_model::digits::thousands;
 use precise_model::text::ending;
 
@@ -54,7 +54,7 @@ pub(super) fn section(view: &Explanation) -> Section {
         }
         body += "</ul>\n</details>\n";
     }
-    Section { id: "findings", title: "Findings", place: Place::Findings, body }
+    Section { id: "findings", title: "Findings", place: SectionPlace::Findings, body }
 }
 
 fn card(finding: &Finding, tint: &str) -> String {
@@ -83,7 +83,7 @@ fn card(finding: &Finding, tint: &str) -> String {
 
 /// Returns a share with its interval and the threshold, on a scale from 0 to 100 %.
 fn scale(number: &Number, threshold: Option<f64>) -> String {
-    let (Unit::Share, Some(low), Some(high)) = (number.unit, number.low, number.high) else {
+    let (FindingUnit::Share, Some(low), Some(high)) = (number.unit, number.low, number.high) else {
         return String::new();
     };
     let [value, low, high] = [number.value, low, high].map(|part| part.clamp(0.0, 1.0) * 200.0);

@@ -1,7 +1,7 @@
 //! Tests that captures with a problem give the finding, healthy ones none, and that unknowns are
 //! reported.
 
-use precise_common::{ibs::Outcome as Bits, ledger::Counter};
+use precise_common::{ibs::OutcomeBits as Bits, ledger::Counter};
 
 use super::*;
 use crate::fetch::tests::starved;
@@ -9,7 +9,7 @@ use crate::mem::tests::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 use crate::render::TextOptions;
 use crate::testing::shown;
 use precise_code::{FunctionId, Instruction};
-use precise_model::testing::{Builder, ibs_op, intel, slow_loads};
+use precise_model::testing::{CaptureBuilder, ibs_op, intel, slow_loads};
 use precise_model::{Dimension, Node, Origin, Outcome, Reason, Runaway, TaggedOf};
 
 const STORE: u64 = 0x508_0144;
@@ -33,8 +33,8 @@ fn view(capture: &Capture) -> Explanation {
 
 /// Loads of three functions and two cgroups on a machine of two nodes, spread evenly: a healthy
 /// capture.
-fn service(loads: &[(u64, u64, u32)]) -> Builder {
-    let mut builder = Builder::new();
+fn service(loads: &[(u64, u64, u32)]) -> CaptureBuilder {
+    let mut builder = CaptureBuilder::new();
     let meta = builder.meta();
     meta.events[0].name = "loads".into();
     ibs_op(&mut meta.events[0]);
@@ -192,7 +192,7 @@ fn a_starved_front_end_is_found() {
 #[test]
 fn branches_that_mispredict_are_found_and_those_that_do_not_are_not() {
     let made = |mispredicted| {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         let event = &mut builder.meta().events[0];
         event.name = "branches".into();
         ibs_op(event);
@@ -232,7 +232,7 @@ fn one_cgroups_slow_tail_is_found() {
     let view = view(&builder.build());
     let found = finding(&view, Topic::LatencyTail);
     let number = found.number.unwrap();
-    assert!(found.says.contains("/victim") && number.unit == Unit::Times, "{found:#?}");
+    assert!(found.says.contains("/victim") && number.unit == FindingUnit::Times, "{found:#?}");
     assert!(number.low > Some(8.0) && number.high < Some(12.0), "{found:#?}");
 }
 
@@ -270,7 +270,7 @@ fn what_makes_numbers_doubtful_comes_first() {
 
 #[test]
 fn what_cannot_be_known_has_a_reason_and_a_command() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(40).code(0x1000, "/bin/app", "f", "/src/f.c", 1);
     builder.meta().dimensions = vec![Dimension::Ip];
     let few = view(&builder.build());
@@ -294,7 +294,7 @@ fn what_cannot_be_known_has_a_reason_and_a_command() {
 
 #[test]
 fn samples_without_names_have_no_hot_spot_and_an_import_is_made_again() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(500).code(0x1000, "/bin/app", "", "", 0);
     builder.meta().dimensions = vec![Dimension::Ip];
     let dimensions = vec![Dimension::Ip, Dimension::Source, Dimension::Cpu];

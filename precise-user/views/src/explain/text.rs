@@ -1,8 +1,8 @@
 //! Findings as text.
 
-use crate::explain::{Explanation, Finding, Number, Quiet, Topic, Unit, Unknown};
+use crate::explain::{Explanation, Finding, FindingUnit, Number, Quiet, Topic, Unknown};
 use crate::render::number::{percent, percent_to};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::sampled;
 use precise_model::digits::thousands;
@@ -61,11 +61,11 @@ pub(crate) fn sentence(finding: &Finding) -> String {
 /// Formats a number with its interval: `34.1% (32.0% to 36.3%)`.
 pub(crate) fn number(number: &Number) -> String {
     let one = |value: f64| match number.unit {
-        Unit::Share => percent(value),
-        Unit::Times => format!("{value:.1}"),
-        Unit::Count => thousands(value as u64),
+        FindingUnit::Share => percent(value),
+        FindingUnit::Times => format!("{value:.1}"),
+        FindingUnit::Count => thousands(value as u64),
     };
-    let times = if number.unit == Unit::Times { " times" } else { "" };
+    let times = if number.unit == FindingUnit::Times { " times" } else { "" };
     match (number.low, number.high) {
         (Some(low), Some(high)) => format!("{} ({} to {}){times}", one(number.value), one(low), one(high)),
         _ => one(number.value) + times,
@@ -107,11 +107,11 @@ fn item(out: &mut String, finding: &Finding, number: Option<usize>, options: &Te
 
 fn quiet(list: &[Quiet], options: &TextOptions) -> String {
     let mut table = Table::new(vec![
-        Column::text("What", Cut::End),
-        Column::text("Number", Cut::End),
-        Column::text("Threshold", Cut::End),
-        Column::number("Samples"),
-        Column::text("Of", Cut::Middle),
+        TableColumn::text("What", Cut::End),
+        TableColumn::text("Number", Cut::End),
+        TableColumn::text("Threshold", Cut::End),
+        TableColumn::number("Samples"),
+        TableColumn::text("Of", Cut::Middle),
     ]);
     for quiet in list {
         let (seen, passes) = numbers(quiet);
@@ -124,10 +124,10 @@ fn quiet(list: &[Quiet], options: &TextOptions) -> String {
 /// Returns the observed number, and the threshold that it did not pass.
 pub(crate) fn numbers(quiet: &Quiet) -> (String, String) {
     // Only ratios have thresholds above 1.
-    let usual = if quiet.threshold > 1.0 { Unit::Times } else { Unit::Share };
+    let usual = if quiet.threshold > 1.0 { FindingUnit::Times } else { FindingUnit::Share };
     let unit = quiet.number.map_or(usual, |number| number.unit);
     let passes = match unit {
-        Unit::Times => format!("{} times", quiet.threshold),
+        FindingUnit::Times => format!("{} times", quiet.threshold),
         _ => percent_to(quiet.threshold, 0),
     };
     (quiet.number.map_or_else(|| "-".to_owned(), |n| number(&n)), passes)

@@ -2,7 +2,7 @@
 
 use precise_common::ledger::Counter;
 
-use super::{Finding, Look, Number, Topic, Unit, thresholds};
+use super::{Finding, FindingUnit, Look, Number, Topic, thresholds};
 use crate::idle::only_idle_is_missing;
 use crate::stats::Share;
 use crate::trust::{EventTrust, Trust, offline, why_open};
@@ -54,13 +54,13 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
         let says = format!("{} has no ledger, so the number of missing samples is unknown", info.name);
         find(Topic::OpenLedger, None, None, says, Vec::new());
     } else if !trust.closes {
-        let number = Number::counted(Unit::Count, trust.unaccounted.unsigned_abs() as f64);
+        let number = Number::counted(FindingUnit::Count, trust.unaccounted.unsigned_abs() as f64);
         let says = format!("samples of {} are missing from the ledger or counted twice", info.name);
         find(Topic::OpenLedger, Some(number), None, says, vec![why_open(ledger)]);
     }
     let (lost, taken) = (ledger.lost_total(), ledger.taken_total());
     if taken > 0 && lost as f64 / taken as f64 > thresholds::LOST {
-        let number = Number::counted(Unit::Share, lost as f64 / taken as f64);
+        let number = Number::counted(FindingUnit::Share, lost as f64 / taken as f64);
         let says = format!("of the samples of {} are not in the capture", info.name);
         find(Topic::Lost, Some(number), Some(thresholds::LOST), says, losses(ledger, taken));
     }
@@ -80,10 +80,10 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
             }
             None => vec!["That is more than 100%, so the weights of the samples are doubtful.".to_owned()],
         };
-        find(Topic::Coverage, Some(Number::counted(Unit::Share, coverage)), None, says, details);
+        find(Topic::Coverage, Some(Number::counted(FindingUnit::Share, coverage)), None, says, details);
     }
     if ledger.throttled > 0 && !only_idle_is_missing(info, trust.coverage_remarkable) {
-        let number = Number::counted(Unit::Count, ledger.throttled as f64);
+        let number = Number::counted(FindingUnit::Count, ledger.throttled as f64);
         let says = format!("times the kernel stopped {}, because the event was too frequent", info.name);
         let details =
             vec!["Busy moments are under-represented. Record with a longer period (-c).".to_owned()];

@@ -5,7 +5,7 @@ use super::text::explain_text;
 use super::{ExplainOptions, Explanation, explain, page};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, NoAnswer, Section, Values, View};
+use crate::view::{Example, Input, NoAnswer, OptionValues, Section, View};
 
 /// The view `precise explain`.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl View for ExplainView {
     type Options = ();
     type Answer = Explanation;
 
-    fn options(_: &Values) -> Result<(), NoAnswer> {
+    fn options(_: &OptionValues) -> Result<(), NoAnswer> {
         Ok(())
     }
 

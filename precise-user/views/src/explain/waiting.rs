@@ -1,7 +1,7 @@
 //! Where the waiting goes, and whose it is. The waiting is the sum of the latencies.
 
 use super::change::is_far;
-use super::chosen::By;
+use super::chosen::SelectedBy;
 use super::code::text;
 use super::memory;
 use super::owners::owners;
@@ -12,7 +12,7 @@ use crate::grouping::Group;
 use crate::report::{Report, ReportOptions, report};
 use crate::stats::{Samples, Share, Weight};
 use crate::weighing::Weighing;
-use precise_common::data_src::{DataSource, Level, Snoop};
+use precise_common::data_src::{DataSource, MemoryLevel, Snoop};
 use precise_model::digits::{percent_to, thousands};
 use precise_model::keys::{Key, Sort};
 use precise_model::values::Value;
@@ -44,7 +44,7 @@ pub(crate) fn levels(look: &Look<'_>) -> Vec<CheckAnswer> {
     for section in &view.events {
         let name = &section.event.name;
         let record: Records<'_> = ("mem", &[]);
-        if let Some(answer) = look.chosen(topic, name, By::Access, record) {
+        if let Some(answer) = look.chosen(topic, name, SelectedBy::Access, record) {
             answers.push(answer);
             continue;
         }
@@ -142,7 +142,7 @@ fn part_of(look: &Look<'_>, event: usize, is: impl Fn(DataSource) -> bool) -> Pa
     let mut part = Part { samples: Default::default(), waiting: Default::default() };
     for row in look.capture.rows.iter().filter(|row| usize::from(row.event) == event && row.data_src != 0) {
         let source = row.data_source();
-        if source.level == Level::Na {
+        if source.level == MemoryLevel::Na {
             continue;
         }
         let (samples, waiting) = (weighing.samples(row), weighing.latency(row));
@@ -167,7 +167,7 @@ fn check_part(
     let mut answers = Vec::new();
     for (index, info) in look.capture.meta.events.iter().enumerate() {
         let record: Records<'_> = ("mem", &[]);
-        if let Some(answer) = look.chosen(topic, &info.name, By::Access, record) {
+        if let Some(answer) = look.chosen(topic, &info.name, SelectedBy::Access, record) {
             answers.push(answer);
             continue;
         }
@@ -300,12 +300,14 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<CheckAnswer> {
             });
             match answer {
                 // A cgroup of one process, and a page with one hot line, are told once.
-                CheckAnswer::Found(finding) => match found.iter_mut().find(|known| is_as_much(known, &finding)) {
-                    Some(known) => {
-                        known.details.push(format!("As much belongs to one {what}: {}.", told(&finding)))
+                CheckAnswer::Found(finding) => {
+                    match found.iter_mut().find(|known| is_as_much(known, &finding)) {
+                        Some(known) => {
+                            known.details.push(format!("As much belongs to one {what}: {}.", told(&finding)))
+                        }
+                        None => found.push(finding),
                     }
-                    None => found.push(finding),
-                },
+                }
                 other => quiet = quiet.or(Some(other)),
             }
         }

@@ -1,13 +1,13 @@
 //! Fetches as CSV.
 
-use super::{Fact, FetchView};
-use crate::csv::{Lines, NOTHING, average, shares};
+use super::{FetchFact, FetchView};
+use crate::csv::{CsvLines, NOTHING, average, shares};
 
 /// Formats fetches as CSV, one line per group. Unknown values are empty.
 pub fn fetch_csv(view: &FetchView, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["events"], &view.by);
+    let mut table = CsvLines::new(separator, &["events"], &view.by);
     table.header(&["share", "share_low", "share_high", "latency_avg"], &[]);
-    for fact in Fact::ALL {
+    for fact in FetchFact::ALL {
         let name = fact.column();
         let share = format!("{name}_share");
         let (low, high) = (format!("{share}_low"), format!("{share}_high"));

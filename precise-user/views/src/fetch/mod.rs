@@ -41,13 +41,13 @@ pub use view::Fetches;
 
 use std::collections::BTreeMap;
 
-use precise_common::ibs::Outcome as Bits;
+use precise_common::ibs::OutcomeBits as Bits;
 use precise_common::latency;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::again::Again;
 use super::grouping::{Grouping, Sum};
 use super::needs::{self, Needs};
@@ -57,7 +57,7 @@ use precise_model::CpuId;
 use precise_model::Preset;
 use precise_model::digits::counted;
 use precise_model::keys::{Key, Sort};
-use precise_model::values::{Atom, Value};
+use precise_model::values::{RawValue, Value};
 use precise_model::{Capture, Dimension, EventInfo, Outcome, PmuKind, Row};
 
 /// Options for `precise fetch`.
@@ -92,7 +92,7 @@ pub struct FetchView {
 /// What the samples are, and therefore what shares are relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Basis {
+pub enum FetchBasis {
     /// Fetches with any outcome. Shares are fractions of the attempted fetches.
     Fetches,
     /// Retired instructions that followed a front-end problem. Each event is a basis of its own,
@@ -104,15 +104,15 @@ pub enum Basis {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FetchTable {
     /// The events of the table. Only a table of Intel events has several.
-    pub events: Vec<Event>,
+    pub events: Vec<EventSummary>,
     /// What the samples of these events are.
-    pub basis: Basis,
+    pub basis: FetchBasis,
     /// Number of all samples.
     pub samples: u64,
     /// The facts that are known about all samples.
-    pub facts: Vec<Known>,
+    pub facts: Vec<KnownFact>,
     /// Groups by key, those that the front end waited for longest first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<FetchGroup>,
     /// Number of groups that the limit left out.
     pub left_out: usize,
     /// Number of samples that a ranking needs. Present if there are fewer.
@@ -125,7 +125,7 @@ precise_model::catalogue! {
     /// A fact about the outcome of a fetch.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Fact: (&'static str, &'static str) {
+    pub enum FetchFact: (&'static str, &'static str) {
         /// The fetch was not killed.
         Attempted => ("attempted", "attempted"),
         /// The fetch was delivered to the decoder.
@@ -151,7 +151,7 @@ precise_model::catalogue! {
     }
 }
 
-impl Fact {
+impl FetchFact {
     /// Returns the fact in words.
     pub const fn words(self) -> &'static str {
         self.entry().0
@@ -203,9 +203,9 @@ impl Fact {
 
 /// A fact about all samples of a section or of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Known {
+pub struct KnownFact {
     /// The fact.
-    pub fact: Fact,
+    pub fact: FetchFact,
     /// Number of samples for which the fact is true; `None` if it is unknown.
     pub samples: Option<u64>,
     /// Fraction of the attempted fetches; for the facts killed and attempted, fraction of all
@@ -218,14 +218,14 @@ pub struct Known {
 
 /// The fetches of one group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Group {
+pub struct FetchGroup {
     /// One value per group key.
     pub values: Vec<Value>,
     /// The group's fraction of the time that fetches took. Without latencies it is the fraction of
     /// samples; on Intel, of the leading event's samples.
     pub share: Share,
     /// The known facts.
-    pub facts: Vec<Known>,
+    pub facts: Vec<KnownFact>,
     /// Average latency of the group's attempted fetches, in core cycles; `None` if it is unknown.
     pub average: Option<f64>,
 }
@@ -249,10 +249,10 @@ fn is_fetch(info: &EventInfo) -> bool {
 pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, ViewError> {
     let by = options.by.clone().unwrap_or_else(|| vec![Key::Function]);
     let infos = &capture.meta.events;
-    let retired: Vec<(usize, Fact)> = infos
+    let retired: Vec<(usize, FetchFact)> = infos
         .iter()
         .enumerate()
-        .filter_map(|(index, info)| Some((index, Fact::of_event(&info.name)?)))
+        .filter_map(|(index, info)| Some((index, FetchFact::of_event(&info.name)?)))
         .collect();
     // Outcomes of branches or of ops are not outcomes of fetches: grouping by them does not help.
     let of_others = infos.iter().any(|info| info.fields.outcome) && !infos.iter().any(is_fetch);
@@ -263,7 +263,7 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
     Needs::of::<Fetches>().with(outcome).and(&by).check(capture)?;
     needs::coarse(capture, &by)?;
     let trust = trust::trust(capture);
-    let event = |index: usize| Event::of(&infos[index], trust.events[index].clone());
+    let event = |index: usize| EventSummary::of(&infos[index], trust.events[index].clone());
     let of_ibs = infos.iter().enumerate().filter(|(_, info)| is_fetch(info));
     let mut sections: Vec<_> =
         of_ibs.map(|(index, _)| fetches(capture, options, &by, index, event(index))).collect();
@@ -290,14 +290,14 @@ fn no_fetches(capture: &Capture) -> ViewError {
 /// Numbers of samples by fact. A fact becomes unknown as soon as one sample does not report it.
 #[derive(Clone, Default)]
 struct Tally {
-    facts: BTreeMap<Fact, Option<Samples>>,
+    facts: BTreeMap<FetchFact, Option<Samples>>,
     sum: Sum,
     /// Latencies of the attempted fetches.
     latency: Weight,
 }
 
 impl Tally {
-    fn add(&mut self, fact: Fact, holds: Option<bool>, samples: Samples) {
+    fn add(&mut self, fact: FetchFact, holds: Option<bool>, samples: Samples) {
         let sum = self.facts.entry(fact).or_insert_with(|| Some(Samples::default()));
         *sum = match (*sum, holds) {
             (Some(sum), Some(true)) => Some(sum.and(samples)),
@@ -306,39 +306,45 @@ impl Tally {
         };
     }
 
-    fn get(&self, fact: Fact) -> Option<Samples> {
+    fn get(&self, fact: FetchFact) -> Option<Samples> {
         self.facts.get(&fact).copied().flatten()
     }
 
-    fn known(&self) -> Vec<Known> {
+    fn known(&self) -> Vec<KnownFact> {
         let all = self.sum.samples;
-        let attempted = self.get(Fact::Attempted);
+        let attempted = self.get(FetchFact::Attempted);
         let of = |fact| match fact {
-            Fact::Killed | Fact::Attempted => Some(all),
+            FetchFact::Killed | FetchFact::Attempted => Some(all),
             _ => attempted,
         };
         let known = |fact| {
             let samples = self.get(fact);
             let share = samples.zip(of(fact)).map(|(part, whole)| part.share_of(whole));
-            Known { fact, samples: samples.map(|samples| samples.count), share, period_sum: None }
+            KnownFact { fact, samples: samples.map(|samples| samples.count), share, period_sum: None }
         };
-        Fact::ALL.into_iter().map(known).collect()
+        FetchFact::ALL.into_iter().map(known).collect()
     }
 
     fn average(&self) -> Option<f64> {
-        let attempted = self.get(Fact::Attempted).filter(|attempted| attempted.count > 0)?;
+        let attempted = self.get(FetchFact::Attempted).filter(|attempted| attempted.count > 0)?;
         Some(self.latency.sum / attempted.weight.sum)
     }
 }
 
-fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, event: Event) -> FetchTable {
+fn fetches(
+    capture: &Capture,
+    options: &FetchOptions,
+    by: &[Key],
+    index: usize,
+    event: EventSummary,
+) -> FetchTable {
     let grouping = grouping(capture, by, index, options);
     let weighing = grouping.weighing();
     let basis = OfIbs {
         buckets: weighing.buckets,
         zen4: capture.meta.machine.cpu_id.as_ref().map(CpuId::ibs_tells_ccx),
     };
-    let (mut groups, mut all) = (FxHashMap::<Vec<Atom>, Tally>::default(), Tally::default());
+    let (mut groups, mut all) = (FxHashMap::<Vec<RawValue>, Tally>::default(), Tally::default());
     let mut without = 0u64;
     for row in grouping.rows() {
         let Some(Outcome::Fetch(bits)) = row.outcome else {
@@ -347,7 +353,7 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
         };
         let bits = Bits(bits);
         for tally in [groups.entry(grouping.key(row)).or_default(), &mut all] {
-            for fact in Fact::ALL {
+            for fact in FetchFact::ALL {
                 tally.add(fact, fact.of_fetch(bits, row, &basis), weighing.samples(row));
             }
             tally.sum.add(row, weighing);
@@ -364,7 +370,7 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
     sort(&mut groups, capture, weight);
     let kept = options.limit.min(groups.len());
     let left_out = groups.len() - kept;
-    let group = |(key, tally): (Vec<Atom>, Tally)| Group {
+    let group = |(key, tally): (Vec<RawValue>, Tally)| FetchGroup {
         values: grouping.values(&key),
         share: if timed {
             Share::weighted(tally.latency, all.latency)
@@ -376,12 +382,12 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
     };
     let groups = groups.into_iter().take(kept).map(group).collect();
     let mut notes = Vec::new();
-    if all.get(Fact::IcMiss).is_none() && samples > 0 {
+    if all.get(FetchFact::IcMiss).is_none() && samples > 0 {
         notes.push(
             "Whether a fetch missed the instruction cache is unknown on Zen 3 (erratum 1238).".to_owned(),
         );
     }
-    if all.get(Fact::OpCacheMiss).is_none() && samples > 0 {
+    if all.get(FetchFact::OpCacheMiss).is_none() && samples > 0 {
         notes.push(
             "Misses of the op cache and of the L3 cache are reported only by Zen 4 and later.".to_owned(),
         );
@@ -400,7 +406,7 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
     }
     FetchTable {
         events: vec![event],
-        basis: Basis::Fetches,
+        basis: FetchBasis::Fetches,
         samples,
         facts: all.known(),
         groups,
@@ -414,11 +420,11 @@ fn of_retired(
     capture: &Capture,
     options: &FetchOptions,
     by: &[Key],
-    retired: &[(usize, Fact)],
-    events: Vec<Event>,
+    retired: &[(usize, FetchFact)],
+    events: Vec<EventSummary>,
 ) -> FetchTable {
-    let mut groups: FxHashMap<Vec<Atom>, Tally> = FxHashMap::default();
-    let mut totals: BTreeMap<Fact, (Samples, u64)> = BTreeMap::new();
+    let mut groups: FxHashMap<Vec<RawValue>, Tally> = FxHashMap::default();
+    let mut totals: BTreeMap<FetchFact, (Samples, u64)> = BTreeMap::new();
     for (index, fact) in retired {
         let grouping = grouping(capture, by, *index, options);
         let total = totals.entry(*fact).or_default();
@@ -431,7 +437,8 @@ fn of_retired(
     }
     let samples: Samples = totals.values().map(|(samples, _)| *samples).sum();
     // The fact that groups are ranked by: long waits, if they were recorded.
-    let leading = totals.keys().copied().find(|fact| *fact == Fact::Waited).or(totals.keys().next().copied());
+    let leading =
+        totals.keys().copied().find(|fact| *fact == FetchFact::Waited).or(totals.keys().next().copied());
     let lead = |tally: &Tally| leading.and_then(|fact| tally.get(fact)).unwrap_or_default();
     let leading_total = leading.and_then(|fact| totals.get(&fact)).map(|(samples, _)| *samples);
     let leading_total = leading_total.unwrap_or_default();
@@ -442,25 +449,25 @@ fn of_retired(
     let kept = options.limit.min(groups.len());
     let left_out = groups.len() - kept;
     let names = grouping(capture, by, retired.first().map_or(0, |(index, _)| *index), options);
-    let groups = groups.into_iter().take(kept).map(|(key, tally)| Group {
+    let groups = groups.into_iter().take(kept).map(|(key, tally)| FetchGroup {
         values: names.values(&key),
         share: lead(&tally).share_of(leading_total),
-        facts: Fact::ALL
+        facts: FetchFact::ALL
             .into_iter()
             .map(|fact| {
                 // If an event was recorded but has no sample in this group, its count is 0.
                 let total = totals.get(&fact).map(|(samples, _)| *samples);
                 let samples = total.map(|_| tally.get(fact).unwrap_or_default());
                 let share = samples.zip(total).map(|(part, whole)| part.share_of(whole));
-                Known { fact, samples: samples.map(|samples| samples.count), share, period_sum: None }
+                KnownFact { fact, samples: samples.map(|samples| samples.count), share, period_sum: None }
             })
             .collect(),
         average: None,
     });
     let groups = groups.collect();
-    let facts = Fact::ALL.into_iter().map(|fact| {
+    let facts = FetchFact::ALL.into_iter().map(|fact| {
         let (samples, period_sum) = totals.get(&fact).copied().unzip();
-        Known { fact, samples: samples.map(|samples| samples.count), share: None, period_sum }
+        KnownFact { fact, samples: samples.map(|samples| samples.count), share: None, period_sum }
     });
     let notes = vec![
         "Intel counts instructions that retired after a front-end event, not fetches: how many fetches \
@@ -471,7 +478,7 @@ fn of_retired(
     ];
     FetchTable {
         events,
-        basis: Basis::Retired,
+        basis: FetchBasis::Retired,
         samples: samples.count,
         facts: facts.collect(),
         groups,
@@ -497,7 +504,7 @@ fn grouping<'a>(capture: &'a Capture, by: &'a [Key], event: usize, options: &Fet
 }
 
 /// Sorts by weight, largest first; groups of equal weight by their keys.
-fn sort(groups: &mut [(Vec<Atom>, Tally)], capture: &Capture, weight: impl Fn(&Tally) -> (f64, f64)) {
+fn sort(groups: &mut [(Vec<RawValue>, Tally)], capture: &Capture, weight: impl Fn(&Tally) -> (f64, f64)) {
     groups.sort_by(|(key_a, a), (key_b, b)| {
         let keys = key_a.iter().zip(key_b).map(|(a, b)| a.compare(b, capture));
         let (a, b) = (weight(a), weight(b));

@@ -1,13 +1,13 @@
 //! Tests of `precise fetch` on synthetic captures.
 
-use precise_common::ibs::Outcome as Bits;
+use precise_common::ibs::OutcomeBits as Bits;
 use precise_model::keys::Key;
-use precise_model::testing::{Builder, intel};
+use precise_model::testing::{CaptureBuilder, intel};
 use precise_model::{Capture, Dimension, EventInfo, Fields, Outcome, PmuKind, TaggedOf};
 
 use super::csv::fetch_csv;
 use super::text::fetch_text;
-use super::{Fact, FetchOptions, fetch};
+use super::{FetchFact, FetchOptions, fetch};
 use crate::render::TextOptions;
 use crate::stats::Share;
 use crate::testing::{csv_has_a_field_for_each_name, has, of_ibs, shown};
@@ -36,21 +36,21 @@ fn fetches_are_counted_by_what_became_of_them() {
     let section = &view.sections[0];
     let of = |fact| section.facts.iter().find(|known| known.fact == fact).unwrap();
     for (fact, samples) in [
-        (Fact::Attempted, 950),
-        (Fact::Killed, 50),
-        (Fact::Completed, 850),
-        (Fact::Aborted, 100),
-        (Fact::Waited, 350),
-        (Fact::IcMiss, 250),
-        (Fact::L2Miss, 50),
-        (Fact::ItlbMiss, 50),
-        (Fact::ItlbWalk, 0),
-        (Fact::OpCacheMiss, 0),
+        (FetchFact::Attempted, 950),
+        (FetchFact::Killed, 50),
+        (FetchFact::Completed, 850),
+        (FetchFact::Aborted, 100),
+        (FetchFact::Waited, 350),
+        (FetchFact::IcMiss, 250),
+        (FetchFact::L2Miss, 50),
+        (FetchFact::ItlbMiss, 50),
+        (FetchFact::ItlbWalk, 0),
+        (FetchFact::OpCacheMiss, 0),
     ] {
         assert_eq!(of(fact).samples, Some(samples), "{fact:?}");
     }
-    assert_eq!(of(Fact::IcMiss).share, Some(Share::wilson(250, 950)));
-    assert_eq!(of(Fact::Killed).share, Some(Share::wilson(50, 1000)));
+    assert_eq!(of(FetchFact::IcMiss).share, Some(Share::wilson(250, 950)));
+    assert_eq!(of(FetchFact::Killed).share, Some(Share::wilson(50, 1000)));
     let [parse, sum] = &section.groups[..] else { panic!("{:?}", section.groups) };
     assert_eq!((parse.values[0].text(), sum.values[0].text()), ("parse".into(), "sum".into()));
     // Killed fetches do not count towards the time.
@@ -67,7 +67,7 @@ fn what_a_cpu_or_a_capture_does_not_say_is_not_known() {
     let view = fetch(&capture, &FetchOptions::default()).unwrap();
     let unknown: Vec<_> =
         view.sections[0].facts.iter().filter(|k| k.samples.is_none()).map(|k| k.fact).collect();
-    assert_eq!(unknown, [Fact::Waited, Fact::OpCacheMiss, Fact::L3Miss]);
+    assert_eq!(unknown, [FetchFact::Waited, FetchFact::OpCacheMiss, FetchFact::L3Miss]);
     capture.meta.dimensions.retain(|d| *d != Dimension::Outcome);
     let error = fetch(&capture, &FetchOptions::default()).unwrap_err().to_string();
     assert!(error.contains("`precise record -e fetch --by ip,"), "{error}");
@@ -78,7 +78,7 @@ fn what_a_cpu_or_a_capture_does_not_say_is_not_known() {
 
 /// Two front-end events of Intel.
 pub fn retired() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let meta = builder.meta();
     meta.dimensions = vec![Dimension::Ip];
     let event = |name: &str| EventInfo {
@@ -102,7 +102,7 @@ fn events_of_the_front_end_share_the_table() {
     let [section] = &view.sections[..] else { panic!("{} sections", view.sections.len()) };
     let known: Vec<_> =
         section.facts.iter().filter_map(|k| Some((k.fact, k.samples?, k.period_sum?))).collect();
-    assert_eq!(known, [(Fact::Waited, 200, 200_000), (Fact::IcMiss, 120, 120_000)]);
+    assert_eq!(known, [(FetchFact::Waited, 200, 200_000), (FetchFact::IcMiss, 120, 120_000)]);
     assert!(
         section.facts.iter().all(|known| known.share.is_none()),
         "no rate of what is an event of its own"
@@ -110,7 +110,10 @@ fn events_of_the_front_end_share_the_table() {
     let parse = &section.groups[0];
     assert_eq!((parse.values[0].text(), parse.share), ("parse".into(), Share::wilson(150, 200)));
     let of = |fact| section.groups[1].facts.iter().find(|known| known.fact == fact).unwrap().samples;
-    assert_eq!((of(Fact::Waited), of(Fact::IcMiss), of(Fact::Aborted)), (Some(50), Some(0), None));
+    assert_eq!(
+        (of(FetchFact::Waited), of(FetchFact::IcMiss), of(FetchFact::Aborted)),
+        (Some(50), Some(0), None)
+    );
 }
 
 #[test]

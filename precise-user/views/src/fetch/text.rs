@@ -1,11 +1,11 @@
 //! Fetches as text.
 
-use crate::fetch::{Basis, Fact, FetchTable, FetchView, Group};
+use crate::fetch::{FetchBasis, FetchFact, FetchGroup, FetchTable, FetchView};
 use crate::group_table::{key_column, short_text, too_few};
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{cycles, share, short};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::Cut;
@@ -35,7 +35,7 @@ pub fn fetch_text(view: &FetchView, options: &TextOptions) -> String {
             out += &verdict(event, view.sections.len() > 1 || section.events.len() > 1, options);
         }
     }
-    if view.sections.iter().any(|section| section.basis == Basis::Fetches && section.too_few.is_none()) {
+    if view.sections.iter().any(|section| section.basis == FetchBasis::Fetches && section.too_few.is_none()) {
         out += &legend(
             &[
                 "Killed: abandoned before it asked ITLB and cache. Attempted: all other fetches; shares \
@@ -55,16 +55,16 @@ fn samples_of(section: &FetchTable, name: &str) -> u64 {
     if section.events.len() == 1 {
         return section.samples;
     }
-    let fact = Fact::of_event(name);
+    let fact = FetchFact::of_event(name);
     section.facts.iter().find(|known| Some(known.fact) == fact).and_then(|known| known.samples).unwrap_or(0)
 }
 
 fn facts(section: &FetchTable, options: &TextOptions) -> String {
-    let retired = section.basis == Basis::Retired;
+    let retired = section.basis == FetchBasis::Retired;
     let mut table = Table::new(vec![
-        Column::number(if retired { "Events" } else { "Share" }),
-        Column::number("Samples"),
-        Column::text("Outcome", Cut::End),
+        TableColumn::number(if retired { "Events" } else { "Share" }),
+        TableColumn::number("Samples"),
+        TableColumn::text("Outcome", Cut::End),
     ]);
     for known in &section.facts {
         let samples = known.samples.map_or_else(|| "unknown".to_owned(), thousands);
@@ -84,30 +84,30 @@ fn facts(section: &FetchTable, options: &TextOptions) -> String {
 }
 
 fn groups(view: &FetchView, section: &FetchTable, options: &TextOptions) -> String {
-    let retired = section.basis == Basis::Retired;
+    let retired = section.basis == FetchBasis::Retired;
     // Columns: for IBS fetches the most informative facts, for Intel the recorded ones.
-    let known = |fact: &Fact| section.facts.iter().any(|k| k.fact == *fact && k.samples.is_some());
-    let mut shown: Vec<(Fact, &str)> = if retired {
+    let known = |fact: &FetchFact| section.facts.iter().any(|k| k.fact == *fact && k.samples.is_some());
+    let mut shown: Vec<(FetchFact, &str)> = if retired {
         vec![
-            (Fact::Waited, "Waited"),
-            (Fact::OpCacheMiss, "DSB miss"),
-            (Fact::IcMiss, "IC miss"),
-            (Fact::L2Miss, "L2 miss"),
-            (Fact::ItlbMiss, "ITLB miss"),
-            (Fact::ItlbWalk, "Walk"),
+            (FetchFact::Waited, "Waited"),
+            (FetchFact::OpCacheMiss, "DSB miss"),
+            (FetchFact::IcMiss, "IC miss"),
+            (FetchFact::L2Miss, "L2 miss"),
+            (FetchFact::ItlbMiss, "ITLB miss"),
+            (FetchFact::ItlbWalk, "Walk"),
         ]
     } else {
-        vec![(Fact::Aborted, "Aborted"), (Fact::IcMiss, "IC miss")]
+        vec![(FetchFact::Aborted, "Aborted"), (FetchFact::IcMiss, "IC miss")]
     };
     shown.retain(|(fact, _)| known(fact));
     let timed = section.groups.iter().any(|group| group.average.is_some());
-    let mut columns = vec![Column::number(if timed { "Time" } else { "Share" })];
+    let mut columns = vec![TableColumn::number(if timed { "Time" } else { "Share" })];
     if !retired {
-        columns.push(Column::number("Fetches"));
+        columns.push(TableColumn::number("Fetches"));
     }
-    columns.extend(shown.iter().map(|(_, title)| Column::number(title)));
+    columns.extend(shown.iter().map(|(_, title)| TableColumn::number(title)));
     if timed {
-        columns.push(Column::number("Avg"));
+        columns.push(TableColumn::number("Avg"));
     }
     columns.extend(view.by.iter().map(|key| key_column(*key)));
     let width = columns.len() - view.by.len();
@@ -115,7 +115,7 @@ fn groups(view: &FetchView, section: &FetchTable, options: &TextOptions) -> Stri
     for group in &section.groups {
         let mut cells = vec![share(&group.share)];
         if !retired {
-            cells.push(samples(group, Fact::Attempted));
+            cells.push(samples(group, FetchFact::Attempted));
         }
         cells.extend(shown.iter().map(
             |(fact, _)| match group.facts.iter().find(|known| known.fact == *fact) {
@@ -137,7 +137,7 @@ fn groups(view: &FetchView, section: &FetchTable, options: &TextOptions) -> Stri
     table.render(options.table_width(), options.style)
 }
 
-fn samples(group: &Group, fact: Fact) -> String {
+fn samples(group: &FetchGroup, fact: FetchFact) -> String {
     let known = group.facts.iter().find(|known| known.fact == fact).and_then(|known| known.samples);
     known.map_or_else(|| "-".to_owned(), thousands)
 }

@@ -7,7 +7,7 @@ use super::text::fetch_text;
 use super::{FetchOptions, FetchView as Fetch, fetch};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise fetch`.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl View for Fetches {
     type Options = FetchOptions;
     type Answer = Fetch;
 
-    fn options(values: &Values) -> Result<FetchOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<FetchOptions, NoAnswer> {
         let (by, limit) = (values.keys("by")?, values.number("limit")?);
         Ok(FetchOptions { by, limit, ..FetchOptions::default() })
     }

@@ -48,7 +48,7 @@ use precise_model::{Capture, Name, Reason};
 /// The measure that the width of a frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Weight {
+pub enum FrameWidth {
     /// Number of samples.
     #[default]
     Samples,
@@ -63,7 +63,7 @@ pub enum Weight {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FlameOptions {
     /// The measure that widths show.
-    pub weight: Weight,
+    pub weight: FrameWidth,
     /// Name of the event; `None` for the first event with samples.
     pub event: Option<String>,
     /// If the run did not record call chains: use the sampled function, with the functions that it
@@ -80,7 +80,7 @@ pub struct Flame {
     /// Name of the event.
     pub event: String,
     /// The measure of the weights.
-    pub by: Weight,
+    pub by: FrameWidth,
     /// Whether the samples were precise.
     pub precise: bool,
     /// Whether the run recorded call chains. If not, each stack is only the sampled function.
@@ -121,7 +121,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
         chains?;
     }
     let (index, info) = super::event_of(capture, options.event.as_deref())?;
-    if options.weight == Weight::Latency && !info.fields.latency {
+    if options.weight == FrameWidth::Latency && !info.fields.latency {
         return Err(ViewError::NoSuchSamples {
             view: "a flame graph by latency".to_owned(),
             what: "the latency".to_owned(),
@@ -130,7 +130,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
         });
     }
     let by = match options.weight {
-        Weight::Samples if info.governed() => Weight::Events,
+        FrameWidth::Samples if info.governed() => FrameWidth::Events,
         by => by,
     };
     let weighing = Weighing::of(capture, index);
@@ -138,9 +138,9 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
     let (mut total, mut samples, mut broken) = (0u64, 0u64, 0u64);
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let weight = match by {
-            Weight::Samples => row.measures.count,
-            Weight::Events => row.measures.period_sum,
-            Weight::Latency => weighing.latency(row).sum.round() as u64,
+            FrameWidth::Samples => row.measures.count,
+            FrameWidth::Events => row.measures.period_sum,
+            FrameWidth::Latency => weighing.latency(row).sum.round() as u64,
         };
         samples = samples.saturating_add(row.measures.count);
         if weight == 0 {

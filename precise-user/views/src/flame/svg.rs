@@ -6,7 +6,7 @@ use inferno::flamegraph::{
 };
 
 use crate::flame::folded::folded;
-use crate::flame::{Flame, Weight};
+use crate::flame::{Flame, FrameWidth};
 use crate::render::number::{duration, percent};
 use precise_model::digits::counted;
 use precise_model::text::sanitize;
@@ -19,9 +19,9 @@ use precise_model::text::sanitize;
 pub fn flame_svg(flame: &Flame, width: u32) -> Result<Vec<u8>, String> {
     let mut options = Options::default();
     let (count, what) = match flame.by {
-        Weight::Samples => ("samples", "width: samples"),
-        Weight::Events => ("events", "width: events that the samples stand for"),
-        Weight::Latency => ("cycles of latency", "width: sum of latencies"),
+        FrameWidth::Samples => ("samples", "width: samples"),
+        FrameWidth::Events => ("events", "width: events that the samples stand for"),
+        FrameWidth::Latency => ("cycles of latency", "width: sum of latencies"),
     };
     let unsure = if flame.precise { "" } else { ", not precise" };
     options.title = sanitize(&format!("{} of {}", flame.event, flame.run.target));

@@ -1,10 +1,10 @@
 //! Registry entry of `precise flamegraph`.
 
 use super::folded::folded;
-use super::{Flame, FlameOptions, Weight, flame};
+use super::{Flame, FlameOptions, FrameWidth, flame};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionKind, Values, View, Why};
+use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionKind, OptionValues, View, Why};
 
 /// The view `precise flamegraph`.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct FlamegraphView;
 document_type!(Flame: "flamegraph" 1);
 
 /// The values of `--by`.
-const WEIGHTS: [(&str, Weight); 2] = [("samples", Weight::Samples), ("latency", Weight::Latency)];
+const WEIGHTS: [(&str, FrameWidth); 2] = [("samples", FrameWidth::Samples), ("latency", FrameWidth::Latency)];
 
 impl View for FlamegraphView {
     const NAME: &'static str = "flamegraph";
@@ -52,7 +52,7 @@ impl View for FlamegraphView {
     type Options = FlameOptions;
     type Answer = Flame;
 
-    fn options(values: &Values) -> Result<FlameOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<FlameOptions, NoAnswer> {
         let weight = values.choice("by", &WEIGHTS)?;
         Ok(FlameOptions { weight, event: values.text("event").map(str::to_owned), leaf_only: false })
     }

@@ -15,7 +15,7 @@ pub enum Gate {
     /// The verdict says that instruction addresses are exact.
     Precise,
     /// A share is at least or at most the bound.
-    Share(Share, AllowedSide, Parts),
+    Share(GateShare, AllowedSide, Parts),
     /// The capture has at least or at most this many samples.
     Samples(AllowedSide, u64),
 }
@@ -23,7 +23,7 @@ pub enum Gate {
 precise_model::catalogue! {
     /// A share that a gate can require.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Share: &'static str {
+    pub enum GateShare: &'static str {
         /// The part of the event's own count that the seen samples stand for.
         Coverage => "coverage",
         /// The part of the samples taken that is neither in the capture nor rejected by the filter.
@@ -35,7 +35,7 @@ precise_model::catalogue! {
     }
 }
 
-impl Share {
+impl GateShare {
     /// Returns the name of the share in a gate.
     pub const fn name(self) -> &'static str {
         self.entry()
@@ -152,7 +152,7 @@ fn one(text: &str) -> Result<Gate, GateError> {
         return match text {
             "precise" => Ok(Gate::Precise),
             "" => Err(error("it is empty")),
-            _ if text == "samples" || Share::ALL.iter().any(|share| share.name() == text) => {
+            _ if text == "samples" || GateShare::ALL.iter().any(|share| share.name() == text) => {
                 Err(error("it needs a bound, such as coverage>=99% or samples>=1000"))
             }
             _ => Err(error("valid requirements: precise, coverage, samples, lost, symbols, exact")),
@@ -174,7 +174,7 @@ fn one(text: &str) -> Result<Gate, GateError> {
                 _ => Err(error("write a number of samples as 1000 or 1_000")),
             }
         }
-        _ => match (Share::ALL.into_iter().find(|share| share.name() == name), Parts::parse(bound)) {
+        _ => match (GateShare::ALL.into_iter().find(|share| share.name() == name), Parts::parse(bound)) {
             (Some(share), Some(parts)) => Ok(Gate::Share(share, order, parts)),
             (Some(_), None) => Err(error("write a share in percent, such as 99% or 0.1%")),
             (None, _) => Err(error("valid requirements: precise, coverage, samples, lost, symbols, exact")),

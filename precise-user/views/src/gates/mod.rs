@@ -5,7 +5,7 @@ mod grammar;
 #[cfg(test)]
 mod tests;
 
-pub use grammar::{AllowedSide, Gate, GateError, Parts, Share, parse};
+pub use grammar::{AllowedSide, Gate, GateError, GateShare, Parts, parse};
 
 use precise_common::ledger::Counter;
 use schemars::JsonSchema;
@@ -74,12 +74,12 @@ fn result(gate: &Gate, event: &str, met: bool, is: String) -> GateResult {
     let what = match gate {
         Gate::Precise => format!("{event} is {is}"),
         Gate::Samples(..) => format!("{event} has {is}"),
-        Gate::Share(Share::Coverage, ..) => format!("the coverage of {event} is {is}"),
-        Gate::Share(Share::Lost, ..) => format!("the share of lost samples of {event} is {is}"),
-        Gate::Share(Share::Symbols, ..) => {
+        Gate::Share(GateShare::Coverage, ..) => format!("the coverage of {event} is {is}"),
+        Gate::Share(GateShare::Lost, ..) => format!("the share of lost samples of {event} is {is}"),
+        Gate::Share(GateShare::Symbols, ..) => {
             format!("the share of samples of {event} with a function name is {is}")
         }
-        Gate::Share(Share::Exact, ..) => format!("the share of exact samples of {event} is {is}"),
+        Gate::Share(GateShare::Exact, ..) => format!("the share of exact samples of {event} is {is}"),
     };
     let sentence = format!("{gate} was required and {}: {what}", if met { "holds" } else { "is not met" });
     GateResult { gate: gate.to_string(), met, event: event.to_owned(), is, sentence }
@@ -90,26 +90,26 @@ fn rows(capture: &Capture, index: usize) -> impl Iterator<Item = &precise_model:
 }
 
 /// Returns the part and the whole of a share, or the reason why it is not known.
-fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'static str> {
+fn parts(capture: &Capture, index: usize, share: GateShare) -> Result<(u64, u64), &'static str> {
     let event = &capture.meta.events[index];
     let ledger = &event.ledger;
-    if share != Share::Symbols && ledger.counters.is_empty() {
+    if share != GateShare::Symbols && ledger.counters.is_empty() {
         return Err("the capture has no ledger");
     }
     let (seen, nothing) = (ledger.counter(Counter::Seen), "it has no samples");
     let (part, whole, without) = match share {
-        Share::Coverage => (covered(ledger), ledger.event_count, "the event counted nothing"),
+        GateShare::Coverage => (covered(ledger), ledger.event_count, "the event counted nothing"),
         // Samples without a fate may have been lost.
-        Share::Lost if ledger.unaccounted() != 0 => return Err("its ledger does not close"),
-        Share::Lost => (ledger.lost_total(), ledger.taken_total(), nothing),
-        Share::Exact if event.marks_exact => (ledger.counter(Counter::Exact), seen, nothing),
+        GateShare::Lost if ledger.unaccounted() != 0 => return Err("its ledger does not close"),
+        GateShare::Lost => (ledger.lost_total(), ledger.taken_total(), nothing),
+        GateShare::Exact if event.marks_exact => (ledger.counter(Counter::Exact), seen, nothing),
         // If the hardware does not mark samples, all are exact by the nature of the event, or none
         // is.
-        Share::Exact => (if event.verdict.precise { seen } else { 0 }, seen, nothing),
-        Share::Symbols if !capture.meta.dimensions.contains(&Dimension::Ip) => {
+        GateShare::Exact => (if event.verdict.precise { seen } else { 0 }, seen, nothing),
+        GateShare::Symbols if !capture.meta.dimensions.contains(&Dimension::Ip) => {
             return Err("the capture is not grouped by instruction address");
         }
-        Share::Symbols => (named(capture, index), super::samples(capture, index), nothing),
+        GateShare::Symbols => (named(capture, index), super::samples(capture, index), nothing),
     };
     if whole == 0 { Err(without) } else { Ok((part, whole)) }
 }

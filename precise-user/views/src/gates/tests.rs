@@ -1,6 +1,6 @@
 use super::*;
 use precise_model::EventInfo;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 
 fn gates(text: &str) -> Vec<Gate> {
     parse(text).unwrap_or_else(|error| panic!("{error}"))
@@ -44,7 +44,7 @@ fn what_is_no_gate_is_said_in_words() {
 
 /// 1,000 samples, a tenth of them without a function.
 fn capture() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(900).code(0x1000, "a.out", "main", "a.c", 1);
     builder.cell().samples(100);
     builder.build()
@@ -102,7 +102,7 @@ fn each_gate_is_a_sentence() {
 
 #[test]
 fn every_event_must_hold() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(1000);
     let second = builder.meta().events[0].clone();
     builder.meta().events.push(EventInfo { name: "stores".into(), ..second });
@@ -126,7 +126,7 @@ fn what_nobody_knows_does_not_hold() {
     let mut by_cpu = capture();
     by_cpu.meta.dimensions = vec![Dimension::Cpu];
     assert!(is(&by_cpu, "symbols>=1%").contains("not grouped by instruction"));
-    let mut empty = Builder::new().build();
+    let mut empty = CaptureBuilder::new().build();
     assert!(
         is(&empty, "exact>=1%").contains("no samples")
             && is(&empty, "coverage>=1%").contains("counted nothing")

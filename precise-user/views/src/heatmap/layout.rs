@@ -54,7 +54,7 @@ pub(crate) struct CellRun {
 }
 
 /// The geometry of one picture.
-pub(crate) struct Layout {
+pub(crate) struct PictureLayout {
     pub(crate) width: i32,
     pub(crate) height: i32,
     pub(crate) header: Vec<HeaderLine>,
@@ -82,7 +82,7 @@ pub(crate) struct Layout {
     pub(crate) scale: CountScale,
 }
 
-impl Layout {
+impl PictureLayout {
     /// Lays out `heatmap` for a picture `width` pixels wide.
     pub(crate) fn new(heatmap: &Heatmap, width: u32) -> Self {
         let rows = Rows::new(heatmap);

@@ -201,7 +201,7 @@ pub struct Heatmap {
     pub header: Header,
     /// The time axis, in order of time. Columns may differ in length, and there may be gaps between
     /// them.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TimeColumn>,
     /// The vertical axis. Its rows come first in every panel, the lowest first.
     pub axis: Axis,
     /// The names of the rows after those of the axis, for samples that have no place on it.
@@ -244,7 +244,7 @@ pub struct Header {
 
 /// A column of the time axis: one epoch, or several in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct TimeColumn {
     /// The start, in nanoseconds since the start of the run.
     pub start_ns: u64,
     /// The end, in nanoseconds since the start of the run; later than `start_ns`.
@@ -283,7 +283,7 @@ impl Heatmap {
     }
 
     /// Returns whether no CPU was sampled in a column.
-    pub fn is_dark(&self, column: &Column) -> bool {
+    pub fn is_dark(&self, column: &TimeColumn) -> bool {
         let overlap =
             |gap: &CpuGap| gap.end_ns.min(column.end_ns).saturating_sub(gap.start_ns.max(column.start_ns));
         let Header { gaps, cpus, .. } = &self.header;
@@ -464,7 +464,7 @@ fn equally_long(epochs: &[Epoch], span: u64) -> bool {
 
 /// Returns the time axis, and the column of each epoch. An epoch is never split, because its
 /// samples cannot be.
-fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
+fn columns(capture: &Capture, most: usize) -> (Vec<TimeColumn>, Vec<usize>) {
     let epochs = &capture.meta.epochs;
     let mut order: Vec<usize> = (0..epochs.len()).collect();
     order.sort_by_key(|&e| epochs[e].start_ns);
@@ -484,7 +484,7 @@ fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
             (step as usize).min(most - 1)
         }
     };
-    let mut columns: Vec<Column> = Vec::new();
+    let mut columns: Vec<TimeColumn> = Vec::new();
     let mut column_of = vec![0; epochs.len()];
     let mut last = None;
     for (position, &e) in order.iter().enumerate() {
@@ -496,7 +496,7 @@ fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
                 column.end_ns = column.end_ns.max(end_ns);
                 column.epochs += 1;
             }
-            _ => columns.push(Column { start_ns: epoch.start_ns, end_ns, epochs: 1 }),
+            _ => columns.push(TimeColumn { start_ns: epoch.start_ns, end_ns, epochs: 1 }),
         }
         last = Some(here);
         column_of[e] = columns.len() - 1;

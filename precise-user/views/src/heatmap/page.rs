@@ -12,7 +12,7 @@ use super::{AddressRange, Axis, EVENED, Heatmap, HeatmapOptions, Panel, heatmap}
 use crate::markup::{json as escaped, text};
 use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::log_ticks;
-use crate::view::{Place, Section};
+use crate::view::{Section, SectionPlace};
 use precise_model::Capture;
 use precise_model::digits::{counted, thousands};
 
@@ -47,7 +47,7 @@ pub(super) fn section(capture: &Capture) -> Result<Section, serde_json::Error> {
         }
         Err(why) => format!("<p>{}</p>\n", text(&why.to_string())),
     };
-    Ok(Section { id: "time", title: "Over time", place: Place::Pictures, body })
+    Ok(Section { id: "time", title: "Over time", place: SectionPlace::Pictures, body })
 }
 
 /// Returns the picture with its numbers.

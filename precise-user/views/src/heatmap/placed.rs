@@ -7,7 +7,7 @@ use super::{HeatmapError, chosen_events, columns, evened, panel_by};
 use precise_model::Capture;
 
 /// The places of the rows of a capture in the pictures of the page.
-pub(crate) struct Placed {
+pub(crate) struct PagePlaces {
     /// For each row of the capture: the column and the panel; `None` if it is not in the pictures.
     pub of: Vec<Option<(u16, u16)>>,
     /// For each panel: the flag that makes a command show only its samples, with a leading blank.
@@ -16,11 +16,11 @@ pub(crate) struct Placed {
 }
 
 /// Returns the places of the rows of a capture; `None` if there are no pictures.
-pub(crate) fn placed(capture: &Capture) -> Option<Placed> {
+pub(crate) fn placed(capture: &Capture) -> Option<PagePlaces> {
     place(capture).ok()
 }
 
-fn place(capture: &Capture) -> Result<Placed, HeatmapError> {
+fn place(capture: &Capture) -> Result<PagePlaces, HeatmapError> {
     let options = options();
     let events = chosen_events(capture, &options)?;
     let by = panel_by(capture, &options, &events)?;
@@ -41,17 +41,17 @@ fn place(capture: &Capture) -> Result<Placed, HeatmapError> {
         let column = column_of.get(capture.rows[at].epoch as usize);
         of[at] = column.and_then(|column| Some((u16::try_from(*column).ok()?, u16::try_from(panel).ok()?)));
     }
-    Ok(Placed { of, flags })
+    Ok(PagePlaces { of, flags })
 }
 
 #[cfg(test)]
 mod tests {
     use super::placed;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     #[test]
     fn a_flag_selects_what_a_picture_has_or_there_is_none() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         for (id, path, samples) in [
             (1, "/system.slice", 50),
             (2, "/system.slice/web 1.service", 40),

@@ -6,12 +6,12 @@ use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
-use crate::heatmap::layout::{Layout, LineKind};
+use crate::heatmap::layout::{LineKind, PictureLayout};
 use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
 use crate::render::number::percent;
 use crate::render::plot::{PlotError, clean, draw_error, shorten, text_width, use_fonts, xml};
 use crate::render::plot_area::{
-    Area, DOUBT, FRAME, LARGE, LINE, AxisLabel, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, line,
+    Area, AxisLabel, DOUBT, FRAME, LARGE, LINE, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, line,
 };
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
@@ -60,13 +60,13 @@ pub fn png(heatmap: &Heatmap, width: u32) -> Result<Vec<u8>, PlotError> {
     raster::png(&svg(heatmap, width)?)
 }
 
-fn layout(heatmap: &Heatmap, width: u32) -> Result<Layout, PlotError> {
+fn layout(heatmap: &Heatmap, width: u32) -> Result<PictureLayout, PlotError> {
     use_fonts()?;
     let (min, max) = (MIN_WIDTH, MAX_WIDTH);
     if !(min..=max).contains(&width) {
         return Err(PlotError::Size { width, height: 0, min, max });
     }
-    let layout = Layout::new(heatmap, width);
+    let layout = PictureLayout::new(heatmap, width);
     if layout.height > MAX_HEIGHT as i32 {
         return Err(PlotError::Size { width, height: layout.height as u32, min, max });
     }
@@ -77,7 +77,7 @@ fn layout(heatmap: &Heatmap, width: u32) -> Result<Layout, PlotError> {
 fn draw<DB: DrawingBackend>(
     root: &Area<'_, DB>,
     heatmap: &Heatmap,
-    layout: &Layout,
+    layout: &PictureLayout,
 ) -> Result<(), PlotError> {
     let mut y = MARGIN;
     for header in &layout.header {
@@ -88,7 +88,8 @@ fn draw<DB: DrawingBackend>(
         };
         let bold = header.kind != LineKind::Plain;
         let middle = (MARGIN, y + step / 2);
-        AxisLabel { text: &header.text, size, bold, colour, h: HPos::Left, v: VPos::Center }.put(root, middle)?;
+        AxisLabel { text: &header.text, size, bold, colour, h: HPos::Left, v: VPos::Center }
+            .put(root, middle)?;
         y += step;
     }
     legend(root, layout)?;
@@ -99,7 +100,7 @@ fn draw<DB: DrawingBackend>(
 }
 
 /// Draws the legend of the colours.
-fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<(), PlotError> {
+fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &PictureLayout) -> Result<(), PlotError> {
     let scale = layout.scale;
     let (top, bottom) = (layout.legend_top, layout.legend_top + 16);
     let middle = top + 8;
@@ -118,7 +119,8 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
         let at = scale.position(tick.at).unwrap_or(0.0);
         let x = left + (at * f64::from(right - left)).round() as i32;
         line(root, (x, bottom), (x, bottom + 5), FRAME.to_rgba())?;
-        AxisLabel { v: VPos::Top, ..AxisLabel::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 7))?;
+        AxisLabel { v: VPos::Top, ..AxisLabel::small(&tick.label, HPos::Center) }
+            .put(root, (x, bottom + 7))?;
         end = end.max(x + text_width(&tick.label, SMALL, false) as i32 / 2);
     }
     let mut x = end + 30;
@@ -152,7 +154,7 @@ fn count_ticks(max: u64, log: bool) -> Vec<Tick> {
 fn frame<DB: DrawingBackend>(
     root: &Area<'_, DB>,
     heatmap: &Heatmap,
-    layout: &Layout,
+    layout: &PictureLayout,
     panel: &Panel,
     top: i32,
 ) -> Result<(), PlotError> {
@@ -169,7 +171,8 @@ fn frame<DB: DrawingBackend>(
     let room = (layout.width - 2 * MARGIN - 24) as u32 - text_width(&count, SMALL, false);
     let title = shorten(&clean(&panel.title), |t| text_width(t, NORMAL, true) <= room);
     let middle = top - TITLE / 2 - 1;
-    let bold = AxisLabel { text: &title, size: NORMAL, bold: true, colour: TEXT, h: HPos::Left, v: VPos::Center };
+    let bold =
+        AxisLabel { text: &title, size: NORMAL, bold: true, colour: TEXT, h: HPos::Left, v: VPos::Center };
     bold.put(root, (MARGIN, middle))?;
     AxisLabel::small(&count, HPos::Right).put(root, (right, middle))?;
 
@@ -193,7 +196,8 @@ fn frame<DB: DrawingBackend>(
             line(root, (x, top + y0), (x, top + y1), grid)?;
         }
         line(root, (x, bottom), (x, bottom + 5), FRAME.to_rgba())?;
-        AxisLabel { v: VPos::Top, ..AxisLabel::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 8))?;
+        AxisLabel { v: VPos::Top, ..AxisLabel::small(&tick.label, HPos::Center) }
+            .put(root, (x, bottom + 8))?;
     }
     let words = format!("time since the start of the run ({unit})");
     AxisLabel { v: VPos::Top, ..AxisLabel::small(&words, HPos::Center) }

@@ -84,7 +84,7 @@ pub enum RangeBase {
 }
 
 /// The axis, and the position of each row of the capture on it.
-pub(crate) struct Placed {
+pub(crate) struct PlacedRows {
     pub(crate) axis: Axis,
     pub(crate) rest: Vec<String>,
     /// The heatmap row of each row of the capture.
@@ -99,7 +99,7 @@ pub(crate) fn place(
     most: Option<usize>,
     functions: usize,
     of: &str,
-) -> Result<Placed, HeatmapError> {
+) -> Result<PlacedRows, HeatmapError> {
     let has_latency = rows.iter().any(|r| r.latency_bucket.is_some());
     let has_address = rows.iter().any(|r| location(capture, r).is_some());
     let has_code = rows.iter().any(|r| r.code.is_some());
@@ -123,7 +123,7 @@ pub(crate) fn place(
 
 /// Adds the rows for samples that have no place on the axis. Such a row exists only if it has
 /// samples.
-fn with_rest(axis: Axis, places: &[RowPlace], names: [String; 2]) -> Placed {
+fn with_rest(axis: Axis, places: &[RowPlace], names: [String; 2]) -> PlacedRows {
     let base = axis.rows();
     let has_others = places.contains(&RowPlace::Others);
     let has_none = places.contains(&RowPlace::None);
@@ -138,7 +138,7 @@ fn with_rest(axis: Axis, places: &[RowPlace], names: [String; 2]) -> Placed {
         .collect();
     let [others, none] = names;
     let rest = [has_others.then_some(others), has_none.then_some(none)].into_iter().flatten().collect();
-    Placed { axis, rest, row_of }
+    PlacedRows { axis, rest, row_of }
 }
 
 /// The position of a row of the capture.
@@ -149,7 +149,7 @@ enum RowPlace {
     None,
 }
 
-fn by_latency(rows: &[&Row], most: usize) -> Placed {
+fn by_latency(rows: &[&Row], most: usize) -> PlacedRows {
     let bucket = |row: &&Row| row.latency_bucket.map(|b| u32::from(b).min(latency::BUCKETS - 1));
     let first = rows.iter().filter_map(bucket).min().unwrap_or(0);
     let last = rows.iter().filter_map(bucket).max().unwrap_or(0);
@@ -197,7 +197,7 @@ fn is_edge(cycles: u64, coarse: u32) -> bool {
     (u64::from(octave) * 8 + eighth).is_multiple_of(1 << coarse)
 }
 
-fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
+fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> PlacedRows {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     enum FunctionKey {
         Function(NameId, Name),
@@ -321,7 +321,7 @@ fn clusters(capture: &Capture, rows: &[&Row], variables: bool) -> Vec<Cluster> {
     found
 }
 
-fn by_address(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
+fn by_address(capture: &Capture, rows: &[&Row], most: usize) -> PlacedRows {
     let ranges_most = MAX_RANGES.min(most);
     let held = |c: &[Cluster]| c.iter().take(ranges_most).fold(0u64, |sum, c| sum.saturating_add(c.samples));
     let (fine, coarse) = (clusters(capture, rows, true), clusters(capture, rows, false));

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::heatmap::Heatmap;
-use crate::heatmap::layout::{ABSENT, CellRun, Layout};
+use crate::heatmap::layout::{ABSENT, CellRun, PictureLayout};
 use crate::heatmap::plot::{NO_SAMPLES, NOT_MEASURED};
 use crate::render::plot_colour::on_light;
 use plotters::style::RGBColor;
 
 /// Returns what lies below the grid and the text: the backgrounds and the cells of all panels.
-pub(crate) fn cells(heatmap: &Heatmap, layout: &Layout) -> String {
+pub(crate) fn cells(heatmap: &Heatmap, layout: &PictureLayout) -> String {
     let mut svg = String::from("<g shape-rendering=\"crispEdges\">\n");
     for (panel, &top) in heatmap.panels.iter().zip(&layout.tops) {
         for &(y0, y1) in &layout.blocks {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::view::trial::{even, governed};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, Epoch, EventInfo, Measures, Name, NameId, Reason,
 };
@@ -318,7 +318,7 @@ fn time_without_a_cpu_is_not_measured() {
 
 #[test]
 fn equal_epochs_make_equal_columns() {
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     for epoch in 0..60 {
         made.cell().epoch(epoch).samples(10).latency(100);
     }
@@ -331,7 +331,7 @@ fn equal_epochs_make_equal_columns() {
 
 #[test]
 fn panels_of_what_was_not_recorded_are_refused() {
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     made.meta().dimensions = vec![Dimension::Ip, Dimension::Latency];
     made.cell().samples(10).latency(100);
     let capture = made.build();

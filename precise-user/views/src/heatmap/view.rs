@@ -10,7 +10,7 @@ use super::{Heatmap, HeatmapError, HeatmapOptions, PanelBy, YAxis, heatmap, page
 use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{
-    Example, Format, Heading, Input, NoAnswer, Opt, OptionKind, Picture, Section, Values, View, Why,
+    Example, Format, Heading, Input, NoAnswer, Opt, OptionKind, OptionValues, Picture, Section, View, Why,
 };
 
 /// The view `precise heatmap`.
@@ -109,7 +109,7 @@ impl View for HeatmapView {
     type Options = HeatmapOptions;
     type Answer = Drawing;
 
-    fn options(values: &Values) -> Result<HeatmapOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<HeatmapOptions, NoAnswer> {
         let panels: usize = values.number("max-panels")?;
         Ok(HeatmapOptions {
             y: values.choice("axis", &AXES)?,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_default_number_of_panels_is_the_library_s() {
-        let options = HeatmapView::options(&Values::defaults(HeatmapView::OPTIONS)).unwrap();
+        let options = HeatmapView::options(&OptionValues::defaults(HeatmapView::OPTIONS)).unwrap();
         assert_eq!(options.max_panels, DEFAULT_PANELS);
     }
 }

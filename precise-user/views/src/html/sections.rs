@@ -4,7 +4,7 @@ use crate::markup::tables::plain;
 use crate::markup::text;
 use crate::render::number::{percent, utc};
 use crate::trust::{EventTrust, Trust};
-use crate::view::{Place, Section};
+use crate::view::{Section, SectionPlace};
 use precise_model::Meta;
 use precise_model::digits::{counted, thousands};
 use precise_model::text::ending;
@@ -13,7 +13,7 @@ use precise_model::text::ending;
 pub(crate) fn verdict(trust: &Trust) -> Section {
     let events: String = trust.events.iter().map(of_event).collect();
     let body = events + &list(&trust.notes);
-    Section { id: "trust", title: "Reliability", place: Place::Reliability, body }
+    Section { id: "trust", title: "Reliability", place: SectionPlace::Reliability, body }
 }
 
 /// Returns how far each event can be trusted, in a line, for the head of the page.
@@ -89,7 +89,7 @@ pub(crate) fn made(meta: &Meta) -> Section {
         body += &format!("<dt>{term}</dt><dd>{}</dd>\n", text(&said));
     }
     body += "</dl>\n";
-    Section { id: "made", title: "How it was made", place: Place::Making, body }
+    Section { id: "made", title: "How it was made", place: SectionPlace::Making, body }
 }
 
 /// Returns the glossary of the page.
@@ -129,5 +129,5 @@ pub(crate) fn words() -> Section {
         body += &format!("<dt>{word}</dt><dd>{meaning}</dd>\n");
     }
     body += "</dl>\n";
-    Section { id: "words", title: "Words", place: Place::Making, body }
+    Section { id: "words", title: "Words", place: SectionPlace::Making, body }
 }

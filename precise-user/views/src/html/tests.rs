@@ -3,14 +3,14 @@
 use super::*;
 use crate::explain::tests::Nowhere;
 use crate::mem::tests::{L1, RAM};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 
 /// Names that a profiled program may choose.
 const HOSTILE: &str =
     "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='x\u{1b}[31m\u{202e}cod\u{0}";
 
-fn hostile() -> Builder {
-    let mut builder = Builder::new();
+fn hostile() -> CaptureBuilder {
+    let mut builder = CaptureBuilder::new();
     let meta = builder.meta();
     meta.target = format!("process {HOSTILE}");
     meta.machine.host = HOSTILE.into();
@@ -28,7 +28,7 @@ fn hostile() -> Builder {
     builder
 }
 
-fn html(builder: Builder) -> String {
+fn html(builder: CaptureBuilder) -> String {
     page(&mut Input::of(&builder.build(), &mut Nowhere)).unwrap()
 }
 
@@ -58,7 +58,7 @@ fn the_page_needs_nothing_and_may_load_nothing() {
 
 #[test]
 fn a_capture_with_next_to_nothing_has_a_page() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.meta().dimensions = vec![precise_model::Dimension::Process];
     builder.cell().samples(3).process(1, "app");
     let html = html(builder);

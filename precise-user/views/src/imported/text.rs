@@ -52,11 +52,11 @@ mod tests {
     use crate::imported::ImportedView;
     use crate::trust::trust;
     use precise_model::Origin;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     #[test]
     fn an_import_says_where_it_is_from() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell().samples(100);
         let mut capture = builder.build();
         capture.meta.origin = Some(Origin::default());

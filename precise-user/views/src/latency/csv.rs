@@ -1,12 +1,12 @@
 //! Latencies as CSV.
 
 use super::Latency;
-use crate::csv::{LATENCIES, Lines, NOTHING, SHARE, latencies, shares};
+use crate::csv::{CsvLines, LATENCIES, NOTHING, SHARE, latencies, shares};
 
 /// Formats latencies as CSV: one line per group, or one line for all samples if there are no
 /// groups.
 pub fn latency_csv(view: &Latency, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event"], &view.by);
+    let mut table = CsvLines::new(separator, &["event"], &view.by);
     table.header(&["samples"], &SHARE);
     table.header(&[], &LATENCIES);
     table.header(&["mode_low", "mode_high", "mode_level"], &[]);

@@ -37,7 +37,7 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{self, Event, Run};
+use super::about::{self, EventSummary, Run};
 use super::grouping::{Group, Grouping, Sum};
 use super::needs::{self, Needs};
 use super::stats::{Histogram, MIN_SAMPLES, Samples, Share};
@@ -45,7 +45,7 @@ use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_model::digits::thousands;
 use precise_model::keys::{Key, Sort};
-use precise_model::values::Atom;
+use precise_model::values::RawValue;
 use precise_model::words::Served;
 use precise_model::{Capture, Dimension, EventInfo, Row};
 
@@ -88,7 +88,7 @@ pub struct Latency {
 pub struct LatencyEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples with a latency.
     pub timed: u64,
     /// Number of samples without a latency. No number of this view includes them.
@@ -115,17 +115,17 @@ pub struct Distribution {
     #[serde(flatten)]
     pub group: Group,
     /// The buckets that have samples, in ascending order.
-    pub buckets: Vec<Bucket>,
+    pub buckets: Vec<LatencyBucket>,
     /// The weighted histogram of the same latencies.
     #[serde(skip)]
     pub histogram: Histogram,
     /// The bucket with the most samples, and its probable source.
-    pub mode: Option<Mode>,
+    pub mode: Option<LatencyMode>,
 }
 
 /// One bucket of the histogram, as fine as the capture keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Bucket {
+pub struct LatencyBucket {
     /// Smallest latency of the bucket, in core cycles.
     pub low: u64,
     /// Largest latency of the bucket, in core cycles.
@@ -139,10 +139,10 @@ pub struct Bucket {
 
 /// The most frequent latency.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Mode {
+pub struct LatencyMode {
     /// The bucket with the most samples.
     #[serde(flatten)]
-    pub bucket: Bucket,
+    pub bucket: LatencyBucket,
     /// The level that serves most accesses of this latency, and its fraction of them. `None` if the
     /// run did not record levels, or the hardware did not report them.
     pub served: Option<(String, Share)>,
@@ -178,8 +178,9 @@ pub fn latency(capture: &Capture, options: &LatencyOptions) -> Result<Latency, V
     needs::coarse(capture, &by)?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
-    let events = events
-        .map(|(index, (info, trust))| of_event(capture, options, &by, index, info, Event::of(info, trust)));
+    let events = events.map(|(index, (info, trust))| {
+        of_event(capture, options, &by, index, info, EventSummary::of(info, trust))
+    });
     Ok(Latency {
         run: Run::of(capture),
         relative_error: latency::RELATIVE_ERROR,
@@ -194,7 +195,7 @@ fn of_event(
     by: &[Key],
     index: usize,
     info: &EventInfo,
-    event: Event,
+    event: EventSummary,
 ) -> LatencyEvent {
     let rows = Grouping {
         capture,
@@ -216,7 +217,7 @@ fn of_event(
     let (left_out, left_out_share) = ((list.len() - kept, rest.count), rest.share_of(whole.samples));
     list.truncate(kept);
     let levels = needs::has(capture, Dimension::Source);
-    let of = |key: &[Atom], sum: &Sum| {
+    let of = |key: &[RawValue], sum: &Sum| {
         let histogram = sum.histogram.clone().unwrap_or_default();
         let mode = histogram.buckets().max_by(|(low, a), (high, b)| a.order(b).then(high.cmp(low)));
         let bucket = |found: (u32, Samples)| bucket(found, histogram.total());
@@ -224,7 +225,7 @@ fn of_event(
         let whose = |row: &Row| key.is_empty() || rows.key(row) == key;
         Distribution {
             group: sum.group(rows.values(key), &whole, true),
-            mode: mode.map(|mode| Mode {
+            mode: mode.map(|mode| LatencyMode {
                 bucket: bucket(mode),
                 served: match levels {
                     true => served(rows.rows().filter(|r| at(r) && whose(r)), mode.1, rows.weighing()),
@@ -249,9 +250,9 @@ fn of_event(
     LatencyEvent { event, timed, untimed, too_few, all, groups, left_out, left_out_share, notes }
 }
 
-fn bucket((bucket, samples): (u32, Samples), all: Samples) -> Bucket {
+fn bucket((bucket, samples): (u32, Samples), all: Samples) -> LatencyBucket {
     let (low, high) = (latency::lower(bucket), latency::lower(bucket + 1) - 1);
-    Bucket { low, high, samples: samples.count, share: samples.share_of(all).value }
+    LatencyBucket { low, high, samples: samples.count, share: samples.share_of(all).value }
 }
 
 /// Returns the level that served most samples of some rows.

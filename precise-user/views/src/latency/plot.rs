@@ -12,7 +12,7 @@ use crate::latency::{Distribution, Latency, LatencyEvent};
 use crate::render::number::{cycles, duration, percent};
 use crate::render::plot::{PlotError, clean, draw_error, shorten, text_width, use_fonts, wrap, xml};
 use crate::render::plot_area::{
-    Area, DOUBT, FRAME, LARGE, LINE, AxisLabel, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, fill, line,
+    Area, AxisLabel, DOUBT, FRAME, LARGE, LINE, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, fill, line,
 };
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::log_ticks;

@@ -2,7 +2,7 @@
 
 use crate::group_table::{Measure, groups_table, too_few};
 use crate::grouping::Groups;
-use crate::latency::{Bucket, Distribution, Latency, LatencyEvent, Mode};
+use crate::latency::{Distribution, Latency, LatencyBucket, LatencyEvent, LatencyMode};
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::percent;
@@ -82,8 +82,8 @@ fn tables(view: &Latency, event: &LatencyEvent, all: &Distribution, options: &Te
 }
 
 /// Returns what the most frequent latency probably comes from.
-pub(crate) fn mode_words(mode: &Mode) -> String {
-    let Bucket { low, high, .. } = mode.bucket;
+pub(crate) fn mode_words(mode: &LatencyMode) -> String {
+    let LatencyBucket { low, high, .. } = mode.bucket;
     let range = if low == high { low.to_string() } else { format!("{}-{}", thousands(low), thousands(high)) };
     match &mode.served {
         Some((level, share)) => format!(
@@ -98,7 +98,7 @@ pub(crate) fn mode_words(mode: &Mode) -> String {
 }
 
 /// Formats one bar per power of two, or per half or quarter of one if there is room.
-fn histogram(buckets: &[Bucket], options: &TextOptions) -> String {
+fn histogram(buckets: &[LatencyBucket], options: &TextOptions) -> String {
     let lines =
         [8, 4, 2, 1].into_iter().map(|per_power| merged(buckets, per_power)).find(|l| l.len() <= LINES);
     let lines = lines.unwrap_or_else(|| merged(buckets, 1));
@@ -131,15 +131,15 @@ fn histogram(buckets: &[Bucket], options: &TextOptions) -> String {
 
 /// Merges buckets, so that a power of two has at most `per_power` of them. Buckets without samples
 /// in between are included, so that the axis has no gaps.
-fn merged(buckets: &[Bucket], per_power: u64) -> Vec<Bucket> {
+fn merged(buckets: &[LatencyBucket], per_power: u64) -> Vec<LatencyBucket> {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return Vec::new() };
-    let mut lines: Vec<Bucket> = Vec::new();
+    let mut lines: Vec<LatencyBucket> = Vec::new();
     let mut low = begin_of(first.low, per_power);
     while low <= last.high {
         let high = end_of(low, per_power);
         let inside = buckets.iter().filter(|b| b.low >= low && b.low <= high);
-        let none = Bucket { low, high, samples: 0, share: 0.0 };
-        lines.push(inside.fold(none, |sum, b| Bucket {
+        let none = LatencyBucket { low, high, samples: 0, share: 0.0 };
+        lines.push(inside.fold(none, |sum, b| LatencyBucket {
             samples: sum.samples.saturating_add(b.samples),
             share: sum.share + b.share,
             ..sum

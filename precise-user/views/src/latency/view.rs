@@ -8,7 +8,7 @@ use super::text::latency_text;
 use super::{Latency, LatencyOptions, latency, plot};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Format, Input, Need, NoAnswer, Opt, Picture, Values, View};
+use crate::view::{Example, Format, Input, Need, NoAnswer, Opt, OptionValues, Picture, View};
 
 /// The view `precise latency`.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl View for LatencyView {
     type Options = LatencyOptions;
     type Answer = Latency;
 
-    fn options(values: &Values) -> Result<LatencyOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<LatencyOptions, NoAnswer> {
         Ok(LatencyOptions {
             by: values.keys("by")?,
             sort: values.sort("sort")?.unwrap_or(Sort::Samples),

@@ -1,11 +1,11 @@
 //! The memory levels of loads and stores as CSV.
 
 use super::Mem;
-use crate::csv::{LATENCIES, Lines, NOTHING, SHARE, latencies, shares};
+use crate::csv::{CsvLines, LATENCIES, NOTHING, SHARE, latencies, shares};
 
 /// Formats the memory levels of loads and stores as CSV, one line per group.
 pub fn mem_csv(mem: &Mem, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event", "op"], &mem.by);
+    let mut table = CsvLines::new(separator, &["event", "op"], &mem.by);
     table.header(&["samples"], &SHARE);
     table.header(&["latency_sum", "overhead", "overhead_low", "overhead_high"], &LATENCIES);
     for event in &mem.events {

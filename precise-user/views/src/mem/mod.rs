@@ -35,7 +35,7 @@ pub use view::MemView;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{self, Event, Run};
+use super::about::{self, EventSummary, Run};
 use super::grouping::{Grouping, Groups};
 use super::needs::{self, Needs};
 use super::stats::MIN_SAMPLES;
@@ -81,7 +81,7 @@ pub struct Mem {
 pub struct MemEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples of the event.
     pub samples: u64,
     /// Loads, stores, and other kinds of accesses.
@@ -129,7 +129,7 @@ pub fn mem(capture: &Capture, options: &MemOptions) -> Result<Mem, ViewError> {
         let known = accesses.iter().fold(0u64, |sum, a| sum.saturating_add(a.groups.total.count));
         let without = samples.saturating_sub(known);
         let notes = notes(info, without, samples);
-        MemEvent { event: Event::of(info, trust), samples, accesses, without, notes }
+        MemEvent { event: EventSummary::of(info, trust), samples, accesses, without, notes }
     });
     Ok(Mem { run: Run::of(capture), events: events.collect(), by })
 }

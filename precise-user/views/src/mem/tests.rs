@@ -9,7 +9,7 @@ use crate::render::TextOptions;
 use crate::testing::{csv_has_a_field_for_each_name, has, shown};
 use crate::tlb::{TlbOptions, tlb};
 use precise_model::keys::{Key, Sort};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Dimension, Node};
 
 pub use precise_model::testing::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
@@ -19,7 +19,7 @@ const STORE: u64 = 0x508_0144;
 /// summed up by data source: number of samples, and sum and maximum of their weights as `perf
 /// script` prints them.
 fn coffee_lake() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let mut stores = builder.meta().events[0].clone();
     builder.meta().events[0].name = "cpu/mem-loads,ldlat=30/P".into();
     precise_model::testing::slow_loads(&mut builder.meta().events[0], 30);
@@ -84,7 +84,7 @@ fn the_table_is_perf_mems() {
 /// Two nodes of two CPUs each. Accesses from node 0 mostly hit a cache; node 1 reads the memory of
 /// node 0.
 pub fn two_nodes() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.meta().events[0].name = "mem".into();
     builder.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0, 1] }, Node { id: 1, cpus: vec![2, 3] }];
     let mut loads = |cpu, word, count, cycles, function: &str| {
@@ -129,7 +129,7 @@ fn loads_and_stores_are_apart_and_what_is_neither_is_counted() {
 /// Page walks of small and large pages, and 20 samples of a page whose size the kernel did not
 /// find.
 pub fn page_sizes() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.meta().dimensions.push(Dimension::PageSize);
     for (word, count, latency, size) in [
         (L1, 500, 5, 1 << 12),
@@ -145,7 +145,7 @@ pub fn page_sizes() -> Capture {
 
 #[test]
 fn too_few_samples_are_said_and_not_ranked() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(99).latency(7).data_src(L1).cpu(0);
     let capture = builder.build();
     let few = mem(&capture, &MemOptions::default()).unwrap();

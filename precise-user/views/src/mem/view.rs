@@ -7,7 +7,7 @@ use super::text::mem_text;
 use super::{Mem, MemOptions, mem};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise mem`.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl View for MemView {
     type Options = MemOptions;
     type Answer = Mem;
 
-    fn options(values: &Values) -> Result<MemOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<MemOptions, NoAnswer> {
         let (by, sort) = (values.keys("by")?, values.sort("sort")?);
         Ok(MemOptions { by, sort, limit: Some(values.number("limit")?), ..MemOptions::default() })
     }

@@ -14,7 +14,7 @@ mod rows;
 mod tests;
 pub mod time;
 
-use precise_filter::{Expr, Flags};
+use precise_filter::{Expr, FilterFlags};
 use precise_model::digits::{counted, thousands, trimmed};
 use precise_model::{Capture, Epoch, Selection};
 
@@ -23,14 +23,14 @@ pub use time::TimeRange;
 
 /// The part of a run that is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct WantedPart {
     /// The conditions on samples.
-    pub flags: Flags,
+    pub flags: FilterFlags,
     /// The time; `None` for all of the run.
     pub time: Option<TimeRange>,
 }
 
-impl Wanted {
+impl WantedPart {
     /// Returns whether all of the run is wanted.
     pub fn is_everything(&self) -> bool {
         self.time.is_none() && self.flags.expr().is_none()
@@ -45,7 +45,7 @@ impl Wanted {
 ///
 /// Returns an error if the capture cannot tell which samples are wanted, if the time is outside the
 /// run, or if no sample is left.
-pub fn narrow(mut capture: Capture, wanted: &Wanted) -> Result<Capture, NoAnswer> {
+pub fn narrow(mut capture: Capture, wanted: &WantedPart) -> Result<Capture, NoAnswer> {
     if wanted.is_everything() {
         return Ok(capture);
     }
@@ -156,7 +156,7 @@ fn sentences(selection: &Selection) -> String {
 }
 
 /// Returns the terms of an expression, each test once.
-fn tests(expr: &Expr) -> Vec<&precise_filter::Test> {
+fn tests(expr: &Expr) -> Vec<&precise_filter::TermTest> {
     match expr {
         Expr::All(parts) | Expr::Any(parts) => parts.iter().flat_map(tests).collect(),
         Expr::Not(inner) => tests(inner),

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use precise_common::latency::{BUCKETS, lower};
 use precise_filter::eval::{SampleFacts, expr_passes};
 use precise_filter::pattern::Pattern;
-use precise_filter::{CgroupMatch, Expr, Options, Resolver, Term, Test};
+use precise_filter::{CgroupMatch, CompilerOptions, Expr, Resolver, Term, TermTest};
 use precise_model::{Capture, Dimension, Name, NameId, Row};
 use rustc_hash::FxHashMap;
 
@@ -36,10 +36,10 @@ pub(super) fn keep(capture: &mut Capture, expr: &Expr) -> Result<u64, NoAnswer> 
 }
 
 /// Returns the term of a test.
-fn term(test: &Test) -> Term {
+fn term(test: &TermTest) -> Term {
     match test {
-        Test::Bound(term, ..) | Test::Bits(term, _) => *term,
-        Test::Number { term, .. } | Test::Class { term, .. } | Test::Text { term, .. } => *term,
+        TermTest::Bound(term, ..) | TermTest::Bits(term, _) => *term,
+        TermTest::Number { term, .. } | TermTest::Class { term, .. } | TermTest::Text { term, .. } => *term,
     }
 }
 
@@ -157,7 +157,7 @@ impl Filter<'_> {
         }
     }
 
-    fn test(&self, expr: &Expr, test: &Test, row: &Row) -> Result<Truth, NoAnswer> {
+    fn test(&self, expr: &Expr, test: &TermTest, row: &Row) -> Result<Truth, NoAnswer> {
         let code = row.code.and_then(|id| self.capture.code.get(id as usize));
         let mut facts = self.facts(row);
         match term(test) {
@@ -194,7 +194,7 @@ impl Filter<'_> {
 
     fn passes(&self, expr: &Expr, facts: &SampleFacts) -> Result<Truth, NoAnswer> {
         // IBS fills only the legacy bits of the data source before Linux 6.2.
-        let options = Options { legacy_levels: true };
+        let options = CompilerOptions { legacy_levels: true };
         let passes = expr_passes(expr, facts, options, &self.cgroups).map_err(NoAnswer::usage)?;
         Ok(if passes { Truth::Yes } else { Truth::No })
     }
@@ -203,7 +203,7 @@ impl Filter<'_> {
     fn values(
         &self,
         expr: &Expr,
-        test: &Test,
+        test: &TermTest,
         row: &Row,
         (low, high): (u64, u64),
         set: impl Fn(&mut SampleFacts, u64),
@@ -254,12 +254,12 @@ impl Filter<'_> {
 
 /// Returns values from `low` to `high` that between them have all results of the test: it changes
 /// only at its own bounds.
-fn points(test: &Test, low: u64, high: u64) -> Vec<u64> {
+fn points(test: &TermTest, low: u64, high: u64) -> Vec<u64> {
     let near = |value: u64| [value.saturating_sub(1), value, value.saturating_add(1)];
     let mut points = vec![low, high];
     match test {
-        Test::Bound(_, _, bound) => points.extend(near(*bound)),
-        Test::Number { items, .. } => {
+        TermTest::Bound(_, _, bound) => points.extend(near(*bound)),
+        TermTest::Number { items, .. } => {
             for item in items {
                 let (first, last) = item.bounds();
                 points.extend(near(first).into_iter().chain(near(last)));
@@ -292,7 +292,7 @@ fn latencies(row: &Row, capture: &Capture) -> (u32, u32) {
     (narrow(least), narrow(most))
 }
 
-fn cut(expr: &Expr, test: &Test, low: u64, high: u64) -> Doubt {
+fn cut(expr: &Expr, test: &TermTest, low: u64, high: u64) -> Doubt {
     let (what, advice) = match term(test) {
         Term::Latency => {
             let bucket =
@@ -329,7 +329,7 @@ impl<'a> Cgroups<'a> {
     fn new(capture: &'a Capture, expr: &Expr) -> Result<Self, NoAnswer> {
         let mut patterns = FxHashMap::default();
         for test in super::tests(expr) {
-            let Test::Text { term: Term::Cgroup, values, .. } = test else { continue };
+            let TermTest::Text { term: Term::Cgroup, values, .. } = test else { continue };
             for value in values {
                 let pattern = Pattern::parse(value)
                     .map_err(|why| NoAnswer::usage(format!("{value} does not name a cgroup: {why}")))?;

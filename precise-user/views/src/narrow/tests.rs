@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use precise_filter::eval::{SampleFacts, expr_passes};
-use precise_filter::{CgroupMatch, Expr, Flags, Options, Resolver, parse};
-use precise_model::testing::Builder;
+use precise_filter::{CgroupMatch, CompilerOptions, Expr, FilterFlags, Resolver, parse};
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Dimension, Measures};
 use proptest::prelude::*;
 
@@ -14,17 +14,17 @@ use super::time::Moment;
 use super::*;
 use crate::trust::trust;
 
-fn by(filter: &str) -> Wanted {
-    Wanted { flags: Flags::default().with_filter(filter).unwrap(), time: None }
+fn by(filter: &str) -> WantedPart {
+    WantedPart { flags: FilterFlags::default().with_filter(filter).unwrap(), time: None }
 }
 
-fn within(range: &str) -> Wanted {
-    Wanted { time: Some(TimeRange::parse(range).unwrap()), ..Wanted::default() }
+fn within(range: &str) -> WantedPart {
+    WantedPart { time: Some(TimeRange::parse(range).unwrap()), ..WantedPart::default() }
 }
 
 /// Two services, three epochs of one second.
 fn two_services() -> Capture {
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     for epoch in 0..3 {
         made.cell()
             .epoch(epoch)
@@ -42,7 +42,7 @@ fn two_services() -> Capture {
     made.build()
 }
 
-fn selected(wanted: &Wanted) -> Selection {
+fn selected(wanted: &WantedPart) -> Selection {
     narrow(two_services(), wanted).unwrap().meta.selection.unwrap()
 }
 
@@ -53,7 +53,7 @@ fn what_is_selected_is_said() {
         "Only comm == \"nginx\": 180 of 300 samples. Shares are of these samples; coverage and losses are of the \
          whole run."
     );
-    let everything = narrow(two_services(), &Wanted::default()).unwrap();
+    let everything = narrow(two_services(), &WantedPart::default()).unwrap();
     assert_eq!(everything, two_services());
 }
 
@@ -126,8 +126,8 @@ fn cgroups_include_those_below() {
         ("/system/**", 180),
         ("/**", 300),
     ] {
-        let flags = Flags { cgroups: vec![pattern.to_owned()], ..Flags::default() };
-        assert_eq!(selected(&Wanted { flags, time: None }).samples, samples, "{pattern}");
+        let flags = FilterFlags { cgroups: vec![pattern.to_owned()], ..FilterFlags::default() };
+        assert_eq!(selected(&WantedPart { flags, time: None }).samples, samples, "{pattern}");
     }
 }
 
@@ -208,7 +208,7 @@ fn passes(expr: &Expr, (process, cpu, level, latency, address): Sample) -> bool 
         address,
         ..SampleFacts::default()
     };
-    expr_passes(expr, &facts, Options { legacy_levels: true }, &ByPath).unwrap()
+    expr_passes(expr, &facts, CompilerOptions { legacy_levels: true }, &ByPath).unwrap()
 }
 
 /// Adds samples up like the program, and returns the sums by everything that it groups by.
@@ -219,7 +219,7 @@ fn recorded(samples: impl Iterator<Item = Sample>) -> Capture {
         let one = Measures { count: 1, period_sum: 1000, latency_sum: latency.into(), latency_max: latency };
         cells.entry((process, cpu, level, bucket, address)).or_default().add(&one);
     }
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     for ((process, cpu, level, bucket, address), measures) in cells {
         let name = COMMS[process as usize];
         let cell =

@@ -2,11 +2,11 @@
 
 use super::Numa;
 use super::text::title;
-use crate::csv::{Lines, NOTHING, SHARE, average, shares};
+use crate::csv::{CsvLines, NOTHING, SHARE, average, shares};
 
 /// Formats accesses by NUMA node as CSV: one line per node of the CPU and place that served.
 pub fn numa_csv(numa: &Numa, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event", "cpu_node", "place"], &[]);
+    let mut table = CsvLines::new(separator, &["event", "cpu_node", "place"], &[]);
     table.header(&["samples"], &SHARE);
     table.header(&["latency_avg"], &[]);
     for event in &numa.events {

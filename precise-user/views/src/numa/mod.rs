@@ -35,11 +35,11 @@ pub use view::NumaView;
 
 use std::collections::BTreeMap;
 
-use precise_common::data_src::{DataSource, Level};
+use precise_common::data_src::{DataSource, MemoryLevel};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{self, Event, Run};
+use super::about::{self, EventSummary, Run};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
@@ -64,7 +64,7 @@ pub struct Numa {
 pub struct NumaEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of accesses whose samples tell where they were served.
     pub accesses: u64,
     /// Number of accesses that were served by memory, of whichever node.
@@ -95,12 +95,12 @@ pub struct FromNode {
     /// Number of accesses from these CPUs.
     pub accesses: u64,
     /// Places that served these accesses; places without accesses are left out.
-    pub to: Vec<Served>,
+    pub to: Vec<ServedAccesses>,
 }
 
 /// Accesses that were served by one place.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Served {
+pub struct ServedAccesses {
     /// The place.
     pub place: ServingPlace,
     /// Number of samples.
@@ -143,7 +143,7 @@ pub fn numa(capture: &Capture, min_samples: Option<u64>) -> Result<Numa, ViewErr
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
     let events = events.map(|(index, (info, trust))| {
-        let mut result = of_event(capture, index, min, Event::of(info, trust));
+        let mut result = of_event(capture, index, min, EventSummary::of(info, trust));
         result.notes.extend(about::latency_limits(info));
         result
     });
@@ -157,7 +157,7 @@ struct Sum {
     timed: Samples,
 }
 
-fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEvent {
+fn of_event(capture: &Capture, index: usize, min: u64, event: EventSummary) -> NumaEvent {
     let machine = &capture.meta.machine;
     let weighing = Weighing::of(capture, index);
     let mut table: BTreeMap<Option<u32>, BTreeMap<ServingPlace, Sum>> = BTreeMap::new();
@@ -190,7 +190,7 @@ fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEven
     let share = |part: Samples, whole: Samples| (whole.count >= min).then(|| part.share_of(whole));
     let from = table.iter().map(|(node, places)| {
         let accesses = total(places, &|_| true);
-        let served = |(place, sum): (&ServingPlace, &Sum)| Served {
+        let served = |(place, sum): (&ServingPlace, &Sum)| ServedAccesses {
             place: *place,
             samples: sum.samples.count,
             share: share(sum.samples, accesses),
@@ -238,23 +238,23 @@ fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEven
 fn place(row: &Row, node: Option<u32>, nodes: &[Node]) -> Option<ServingPlace> {
     let source = row.data_source();
     let DataSource { level, remote, hops, miss, .. } = source;
-    if level == Level::Na {
+    if level == MemoryLevel::Na {
         return None;
     }
     // Hops: 1 means another core of the same node; 2 and more mean other nodes.
     let far = remote && hops != 1;
     Some(match level {
         _ if miss => ServingPlace::Elsewhere,
-        Level::Ram | Level::Pmem | Level::Cxl => {
+        MemoryLevel::Ram | MemoryLevel::Pmem | MemoryLevel::Cxl => {
             let mut others = nodes.iter().filter(|other| Some(other.id) != node);
             match (far, node, others.next(), others.next()) {
-                (false, Some(node), ..) if level != Level::Cxl => ServingPlace::Memory(node),
+                (false, Some(node), ..) if level != MemoryLevel::Cxl => ServingPlace::Memory(node),
                 (false, ..) => ServingPlace::OwnMemory,
                 (true, Some(_), Some(other), None) => ServingPlace::Memory(other.id),
                 (true, ..) => ServingPlace::OtherMemory,
             }
         }
-        Level::Io | Level::Uncached => ServingPlace::Elsewhere,
+        MemoryLevel::Io | MemoryLevel::Uncached => ServingPlace::Elsewhere,
         _ if remote && hops >= 2 => ServingPlace::OtherCache,
         _ if remote && hops == 0 => ServingPlace::RemoteCache,
         _ => ServingPlace::Cache,

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::group_table::too_few;
-use crate::numa::{FromNode, Numa, NumaEvent, Served, ServingPlace};
+use crate::numa::{FromNode, Numa, NumaEvent, ServedAccesses, ServingPlace};
 use crate::render::TextOptions;
 use crate::render::number::{cycles, percent, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::format_cpu_list;
@@ -53,20 +53,21 @@ pub fn numa_text(numa: &Numa, options: &TextOptions) -> String {
 fn matrix(event: &NumaEvent, options: &TextOptions) -> String {
     let places: BTreeSet<ServingPlace> =
         event.from.iter().flat_map(|row| row.to.iter().map(|to| to.place)).collect();
-    let mut columns = vec![Column::text("CPU", Cut::End)];
-    columns.extend(places.iter().map(|place| Column::number(&title(*place))));
+    let mut columns = vec![TableColumn::text("CPU", Cut::End)];
+    columns.extend(places.iter().map(|place| TableColumn::number(&title(*place))));
     let mut table = Table::new(columns);
     for row in &event.from {
         let to = |place| row.to.iter().find(|to| to.place == place);
-        let line = |first: String, cell: &dyn Fn(&Served) -> String| {
+        let line = |first: String, cell: &dyn Fn(&ServedAccesses) -> String| {
             let cells = places.iter().map(|place| to(*place).map_or_else(String::new, cell));
             [first].into_iter().chain(cells).collect::<Vec<_>>()
         };
         table.row(line(name(row), &|to| thousands(to.samples)));
         table.row(line(String::new(), &|to| to.share.as_ref().map_or_else(|| "too few".to_owned(), share)));
         if row.to.iter().any(|to| to.average.is_some()) {
-            let latency =
-                |to: &Served| to.average.map_or_else(|| "-".to_owned(), |a| format!("{} cycles", cycles(a)));
+            let latency = |to: &ServedAccesses| {
+                to.average.map_or_else(|| "-".to_owned(), |a| format!("{} cycles", cycles(a)))
+            };
             table.row(line(String::new(), &latency));
         }
     }

@@ -7,7 +7,7 @@ use super::text::numa_text;
 use super::{Numa, numa};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, OptionValues, View};
 
 /// The view `precise numa`.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl View for NumaView {
     type Options = ();
     type Answer = Numa;
 
-    fn options(_: &Values) -> Result<(), NoAnswer> {
+    fn options(_: &OptionValues) -> Result<(), NoAnswer> {
         Ok(())
     }
 

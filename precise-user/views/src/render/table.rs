@@ -9,7 +9,7 @@ const GAP: &str = "  ";
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct TableColumn {
     title: String,
     kind: ColumnKind,
 }
@@ -20,7 +20,7 @@ enum ColumnKind {
     Text(Cut),
 }
 
-impl Column {
+impl TableColumn {
     /// Makes a column of numbers: right-aligned, never cut.
     pub fn number(title: &str) -> Self {
         Self { title: title.to_owned(), kind: ColumnKind::Number }
@@ -35,13 +35,13 @@ impl Column {
 /// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Table {
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// Makes an empty table with these columns.
-    pub fn new(columns: Vec<Column>) -> Self {
+    pub fn new(columns: Vec<TableColumn>) -> Self {
         Self { columns, rows: Vec::new() }
     }
 
@@ -70,7 +70,7 @@ impl Table {
     /// Returns the widths of the columns: first as needed, then the widest names are cut until a
     /// line fits.
     fn widths(&self, columns: usize) -> Vec<usize> {
-        let needed = |(i, column): (usize, &Column)| {
+        let needed = |(i, column): (usize, &TableColumn)| {
             self.rows.iter().map(|row| width(&row[i])).chain([width(&column.title)]).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(needed).collect();
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn columns_align_and_long_names_give_way() {
         let mut table = Table::new(vec![
-            Column::number("N"),
-            Column::text("Name", Cut::Middle),
-            Column::text("M", Cut::Start),
+            TableColumn::number("N"),
+            TableColumn::text("Name", Cut::Middle),
+            TableColumn::text("M", Cut::Start),
         ]);
         table.row(vec!["1,000".into(), "core::iter::adapters::map::fold".into(), "libc.so.6".into()]);
         table.row(vec!["7".into(), "中文\x1b".into()]);

@@ -37,14 +37,14 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::grouping::{Grouping, Groups};
 use super::stats::MIN_SAMPLES;
 use super::trust::{self, EventTrust};
 use super::{ViewError, needs};
 use precise_model::digits::counted;
 use precise_model::keys::{Key, Sort};
-use precise_model::values::Atom;
+use precise_model::values::RawValue;
 pub use precise_model::values::Value;
 use precise_model::{Capture, EventInfo, Row};
 
@@ -103,7 +103,7 @@ pub struct Report {
 pub struct ReportEvent {
     /// The event, and how far the numbers can be trusted.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// The groups of all rows of the event that match the filters.
     #[serde(flatten)]
     pub groups: Groups,
@@ -147,13 +147,13 @@ fn section(
     if granule > 1 && options.by.contains(&Key::Address) {
         notes.push(format!("Addresses are multiples of {granule} bytes, as grouped by the run."));
     }
-    ReportEvent { event: Event::of(info, trust), groups, notes }
+    ReportEvent { event: EventSummary::of(info, trust), groups, notes }
 }
 
 /// The filters; each distinct value is tested once.
 struct Filters<'a> {
     capture: &'a Capture,
-    matches: Vec<(&'a Match, FxHashMap<Atom, bool>)>,
+    matches: Vec<(&'a Match, FxHashMap<RawValue, bool>)>,
 }
 
 impl<'a> Filters<'a> {
@@ -164,7 +164,7 @@ impl<'a> Filters<'a> {
     fn pass(&mut self, row: &Row) -> bool {
         let capture = self.capture;
         self.matches.iter_mut().all(|(wanted, seen)| {
-            let atom = Atom::of(capture, row, wanted.key);
+            let atom = RawValue::of(capture, row, wanted.key);
             *seen.entry(atom).or_insert_with(|| match atom.value(capture, wanted.key) {
                 Value::Text(text) => text.contains(&wanted.text),
                 Value::Owned { path, name } => path.contains(&wanted.text) || name.contains(&wanted.text),

@@ -3,7 +3,7 @@
 use crate::ViewError;
 use crate::report::{Match, Report, ReportOptions, report};
 use precise_model::keys::{Key, Sort};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension};
 
@@ -23,7 +23,7 @@ fn lines(report: &Report) -> Vec<(String, u64)> {
 }
 
 fn capture() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     // perf prints these words as: load, PMEM hit; load, RAM hit, L1 TLB hit.
     builder
         .cell()
@@ -66,7 +66,7 @@ fn every_key_groups() {
 
 #[test]
 fn chains_through_the_same_functions_are_one_group() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     for (samples, ip, callers) in
         [(3, 0x1000, &["parse", "main"][..]), (4, 0x1040, &["parse", "main"]), (2, 0x1000, &["main"])]
     {
@@ -140,7 +140,7 @@ fn what_was_not_recorded_names_the_command() {
 
 #[test]
 fn events_are_never_added_up() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let mut second = builder.meta().events[0].clone();
     second.name = "loads".into();
     second.period = Some(7);

@@ -9,10 +9,10 @@ use crate::summary::summary;
 use crate::summary::text::summary_text;
 use precise_model::Capture;
 use precise_model::keys::{Key, Sort};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 
 fn capture() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let vec = "alloc::vec::Vec<precise::capture::model::Row>::extend_from_within";
     builder.cell().samples(700).latency(12).code(
         0x401010,
@@ -109,7 +109,7 @@ Avg, Max: latency in core cycles. p50, p90, p99: latency that this share of the
 
 #[test]
 fn too_few_samples_are_not_ranked() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(99).code(1, "a", "f", "", 0);
     let text =
         report_text(&report(&builder.build(), &ReportOptions::default()).unwrap(), &TextOptions::default());
@@ -135,7 +135,7 @@ Share: share of the event's samples; in 95% of runs the true value is within ±
 
 #[test]
 fn values_for_machines() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(100).latency(20).code(0x10, "/a,b", "f\"g", "", 0).data(
         0xffff_8000_0000_0040,
         "[heap]",
@@ -164,7 +164,7 @@ cycles,\"f\"\"g\",\"/a,b\",0xffff800000000040,[no line info],100,1.000000,0.9630
 
 #[test]
 fn names_cannot_give_orders_to_the_terminal() {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.cell().samples(100).process(1, "\x1b]0;owned\x07").code(
         1,
         "/\x1b[2J",

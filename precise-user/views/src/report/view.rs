@@ -7,7 +7,7 @@ use super::text::report_text;
 use super::{Report, ReportOptions, report};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Command, Example, Input, NoAnswer, Opt, Values, View};
+use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise report --by`.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl View for ReportView {
     type Options = ReportOptions;
     type Answer = Report;
 
-    fn options(values: &Values) -> Result<ReportOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<ReportOptions, NoAnswer> {
         let usual = ReportOptions::default();
         Ok(ReportOptions {
             by: values.keys("by")?.unwrap_or(usual.by),

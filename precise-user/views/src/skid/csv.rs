@@ -1,6 +1,6 @@
 //! The result of `precise skid` as CSV.
 
-use crate::csv::{Lines, shares};
+use crate::csv::{CsvLines, shares};
 use crate::skid::Skid;
 use crate::stats::Difference;
 
@@ -8,7 +8,7 @@ use crate::stats::Difference;
 /// then the distances. The column `what` is `line`, `function`, `instructions` or `lines`.
 pub fn skid_csv(skid: &Skid, separator: &str) -> String {
     let mut table =
-        Lines::new(separator, &["precise_event", "plain_event", "what", "function", "module"], &[]);
+        CsvLines::new(separator, &["precise_event", "plain_event", "what", "function", "module"], &[]);
     table.header(
         &["file", "line"],
         &["precise", "precise_low", "precise_high", "plain", "plain_low", "plain_high"],

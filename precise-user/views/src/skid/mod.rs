@@ -59,12 +59,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::again::Again;
-use super::code::{self, Code, EventCode, Sampled};
+use super::code::{self, Code, EventCode, SampledFunction};
 use super::needs::Needs;
 use super::stats::{
-    self, Difference, MIN_SAMPLES, Places, SIGNIFICANT, Samples, Share, Transport, transport,
+    self, Difference, MIN_SAMPLES, PlaceCounts, SIGNIFICANT, Samples, Share, Transport, transport,
 };
 use super::{ViewError, trust};
 use precise_code::{FunctionId, Instruction, SourceLine};
@@ -97,16 +97,16 @@ pub struct Skid {
     pub run: Run,
     /// One entry per event that was sampled both with precision and without. There are several on
     /// CPUs with several kinds of core.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<SkidPair>,
 }
 
 /// One event, sampled with precision and without.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Pair {
+pub struct SkidPair {
     /// The event with precision.
-    pub precise: Event,
+    pub precise: EventSummary,
     /// The event without precision.
-    pub plain: Event,
+    pub plain: EventSummary,
     /// Number of samples: precise, plain.
     pub samples: [u64; 2],
     /// Number of samples that each side needs. Present if one side has fewer.
@@ -183,12 +183,12 @@ pub struct Blamed {
 /// with precision and without.
 pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> Result<Skid, ViewError> {
     Needs::of::<SkidView>().check(capture)?;
-    let events: Vec<Event> = capture
+    let events: Vec<EventSummary> = capture
         .meta
         .events
         .iter()
         .zip(trust::trust(capture).events)
-        .map(|(info, trust)| Event::of(info, trust))
+        .map(|(info, trust)| EventSummary::of(info, trust))
         .collect();
     let pairs = pairs_of(capture)?;
     let pairs = pairs.into_iter().filter_map(|(precise, plain)| {
@@ -231,22 +231,22 @@ struct SkidFunction {
     id: FunctionId,
     sides: Sides,
     listing: Result<Vec<Instruction>, Reason>,
-    sampled: [Option<Sampled>; 2],
+    sampled: [Option<SampledFunction>; 2],
 }
 
 fn compare(
     capture: &Capture,
     options: &SkidOptions,
     indices: [usize; 2],
-    [precise, plain]: [Event; 2],
+    [precise, plain]: [EventSummary; 2],
     files: &mut dyn Code,
-) -> Pair {
+) -> SkidPair {
     let [first, second] = indices.map(|event| code::sampled(capture, event, |_| true));
     let samples = [first.samples, second.samples];
     let counts = samples.map(|side| side.count);
     let nameless = [first.nameless.count, second.nameless.count];
     let too_few = (counts[0].min(counts[1]) < options.min_samples).then_some(options.min_samples);
-    let mut pair = Pair {
+    let mut pair = SkidPair {
         precise,
         plain,
         samples: counts,
@@ -287,14 +287,15 @@ fn compare(
 
 /// Returns the functions of both sides, those with the most samples first.
 fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<SkidFunction> {
-    let mut both: BTreeMap<FunctionId, [Option<Sampled>; 2]> = BTreeMap::new();
+    let mut both: BTreeMap<FunctionId, [Option<SampledFunction>; 2]> = BTreeMap::new();
     for (side, code) in [first, second].into_iter().enumerate() {
         for (id, sampled) in code.functions {
             both.entry(id).or_default()[side] = Some(sampled);
         }
     }
-    let count =
-        |sampled: &Option<Sampled>| sampled.as_ref().map_or_else(Samples::default, |s| s.all.samples());
+    let count = |sampled: &Option<SampledFunction>| {
+        sampled.as_ref().map_or_else(Samples::default, |s| s.all.samples())
+    };
     let mut functions: Vec<SkidFunction> = both
         .into_iter()
         .map(|(id, sampled)| {
@@ -356,7 +357,7 @@ fn within(function: SkidFunction, samples: Sides, min_samples: u64) -> FunctionS
         let all = |side: &BTreeMap<_, Samples>| side.values().copied().sum::<Samples>();
         let enough = places.iter().all(|side| all(side).count >= min_samples);
         // With unequal weights: the effective sample size (Kish).
-        let equal = |side: &BTreeMap<i64, Samples>| -> Places {
+        let equal = |side: &BTreeMap<i64, Samples>| -> PlaceCounts {
             let scale = all(side).scale();
             side.iter().map(|(at, samples)| (*at, (samples.weight.sum * scale).round() as u64)).collect()
         };
@@ -442,7 +443,7 @@ fn add(a: Sides, b: Sides) -> Sides {
     [a[0].and(b[0]), a[1].and(b[1])]
 }
 
-fn notes(pair: &mut Pair, nameless: [u64; 2], by_ibs: bool) {
+fn notes(pair: &mut SkidPair, nameless: [u64; 2], by_ibs: bool) {
     if nameless != [0; 2] {
         pair.notes.push(format!(
             "{} precise and {} plain samples lie in code outside of any known function: they count in \

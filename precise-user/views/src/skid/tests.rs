@@ -5,11 +5,11 @@ use crate::code::Code;
 use crate::render::TextOptions;
 use crate::skid::csv::skid_csv;
 use crate::skid::text::skid_text;
-use crate::skid::{Pair, Skid, SkidOptions, skid};
+use crate::skid::{Skid, SkidOptions, SkidPair, skid};
 use crate::testing::shown;
 use precise_code::testing::assemble;
 use precise_code::{FunctionId, Instruction, SourceLine};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, CoreEvent, Dimension, PmuKind, Reason, Vendor};
 
 /// Ten instructions of different lengths, two per source line, starting with line 10.
@@ -38,7 +38,7 @@ impl Code for Known {
 /// Builds a capture from (address, samples) pairs: of `cycles` with precision, and of `cycles
 /// (imprecise)`.
 fn capture(precise: &[(u64, u64)], plain: &[(u64, u64)]) -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     let mut other = builder.meta().events[0].clone();
     (other.name, other.encoding) = ("cycles (imprecise)".into(), "cycles".into());
     other.pmu = PmuKind::Core(CoreEvent { vendor: Vendor::Intel, ..CoreEvent::default() });
@@ -62,7 +62,7 @@ fn run(capture: &Capture) -> Skid {
     skid(capture, &SkidOptions::default(), &mut Known).unwrap()
 }
 
-fn pair(skid: &Skid) -> &Pair {
+fn pair(skid: &Skid) -> &SkidPair {
     &skid.pairs[0]
 }
 

@@ -4,9 +4,9 @@ use crate::group_table::too_few;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{percent, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
-use crate::skid::{Blamed, FunctionSkid, Pair, Skid};
+use crate::skid::{Blamed, FunctionSkid, Skid, SkidPair};
 use crate::stats::{Band, Difference, Transport};
 use precise_code::SourceLine;
 use precise_model::digits::thousands;
@@ -47,7 +47,7 @@ pub fn skid_text(skid: &Skid, options: &TextOptions) -> String {
     )
 }
 
-fn body(pair: &Pair, options: &TextOptions) -> String {
+fn body(pair: &SkidPair, options: &TextOptions) -> String {
     if let Some(needed) = pair.too_few {
         return too_few(pair.samples[0].min(pair.samples[1]), needed, options);
     }
@@ -62,7 +62,7 @@ fn body(pair: &Pair, options: &TextOptions) -> String {
     out
 }
 
-fn conclusion(pair: &Pair, options: &TextOptions) -> String {
+fn conclusion(pair: &SkidPair, options: &TextOptions) -> String {
     let at_least = |d: &Difference| {
         format!("{} (95%: {} to {})", percent(d.value), percent(d.low.max(0.0)), percent(d.high))
     };
@@ -89,10 +89,10 @@ fn blamed(title: &str, list: &[Blamed], left_out: usize, options: &TextOptions) 
         return String::new();
     }
     let columns = vec![
-        Column::number("Excess"),
-        Column::number("Precise"),
-        Column::number("Plain"),
-        Column::text(title, Cut::End),
+        TableColumn::number("Excess"),
+        TableColumn::number("Precise"),
+        TableColumn::number("Plain"),
+        TableColumn::text(title, Cut::End),
     ];
     let mut table = Table::new(columns);
     for one in list {
@@ -148,8 +148,11 @@ fn distances(function: &FunctionSkid, options: &TextOptions) -> String {
     if bands.is_empty() {
         return out;
     }
-    let columns =
-        vec![Column::number("Instructions"), Column::number("Lines"), Column::text("Distance", Cut::End)];
+    let columns = vec![
+        TableColumn::number("Instructions"),
+        TableColumn::number("Lines"),
+        TableColumn::text("Distance", Cut::End),
+    ];
     let mut table = Table::new(columns);
     for (from, to) in bands {
         let cell = |side: &Option<Transport>| {

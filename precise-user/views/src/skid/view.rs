@@ -7,7 +7,7 @@ use super::text::skid_text;
 use super::{Skid, SkidOptions, skid};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise skid`.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl View for SkidView {
     type Options = SkidOptions;
     type Answer = Skid;
 
-    fn options(values: &Values) -> Result<SkidOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<SkidOptions, NoAnswer> {
         Ok(SkidOptions { limit: values.number("limit")?, ..SkidOptions::default() })
     }
 

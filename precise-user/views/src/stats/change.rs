@@ -16,7 +16,7 @@ const LARGEST_Z: f64 = 8.0;
 
 /// A measured number.
 #[derive(Clone, Copy, Debug)]
-pub enum Measured<'a> {
+pub enum MeasuredNumber<'a> {
     /// A share of all samples.
     Share {
         /// The samples of the part.
@@ -59,7 +59,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Measured<'_> {
+impl MeasuredNumber<'_> {
     /// Returns the number with an interval of `z` standard errors to each side; `None` if there are
     /// no samples.
     pub fn interval(&self, z: f64) -> Option<Interval> {
@@ -111,7 +111,7 @@ pub enum Change {
 impl Change {
     /// Returns the change with an interval of `z` standard errors to each side; `None` if there is
     /// nothing to compare.
-    pub fn interval(self, base: &Measured, new: &Measured, z: f64) -> Option<Interval> {
+    pub fn interval(self, base: &MeasuredNumber, new: &MeasuredNumber, z: f64) -> Option<Interval> {
         let now = new.interval(z)?;
         match self {
             Self::Level => Some(now),
@@ -140,7 +140,7 @@ impl Change {
     /// Returns the one-sided probability that chance alone moves the change at least as far beyond
     /// `bound` as observed, if the true change equals `bound`. Returns 1 if the change is not
     /// beyond the bound. `above`: whether "beyond" means greater than the bound, or less.
-    pub fn beyond(self, base: &Measured, new: &Measured, bound: f64, above: bool) -> Option<f64> {
+    pub fn beyond(self, base: &MeasuredNumber, new: &MeasuredNumber, bound: f64, above: bool) -> Option<f64> {
         let clear = |z: f64| {
             let change = self.interval(base, new, z)?;
             Some(if above { change.low > bound } else { change.high < bound })
@@ -196,8 +196,8 @@ mod tests {
         }
     }
 
-    fn share(part: u64, whole: u64) -> Measured<'static> {
-        Measured::Share { part: part.into(), whole: whole.into() }
+    fn share(part: u64, whole: u64) -> MeasuredNumber<'static> {
+        MeasuredNumber::Share { part: part.into(), whole: whole.into() }
     }
 
     // The example of Newcombe's table II: 56/70 − 48/80. Katz's interval of the ratio, 1.077 to
@@ -235,7 +235,8 @@ mod tests {
     #[test]
     fn a_tail_of_few_samples_bounds_nothing() {
         let histogram = histogram(1..=200);
-        let at = |fraction, z| Measured::Percentile { fraction, histogram: &histogram }.interval(z).unwrap();
+        let at =
+            |fraction, z| MeasuredNumber::Percentile { fraction, histogram: &histogram }.interval(z).unwrap();
         assert!(at(0.99, Z).high.is_infinite() && at(0.99, Z).low > 150.0);
         assert!(at(0.5, Z).low > 80.0 && at(0.5, Z).high < 120.0, "{:?}", at(0.5, Z));
         assert!((at(0.5, 0.0).value - 100.0).abs() < 4.0);
@@ -249,7 +250,7 @@ mod tests {
             let mut of =
                 |scale: f64| histogram((0..20_000).map(|_| (100.0 - scale * (1.0 - next()).ln()) as u32));
             let (base, new) = (of(400.0), of(400.0 * growth));
-            let percentile = |histogram| Measured::Percentile { fraction: 0.9, histogram };
+            let percentile = |histogram| MeasuredNumber::Percentile { fraction: 0.9, histogram };
             let p = Change::Relative.beyond(&percentile(&base), &percentile(&new), bound, true);
             p.unwrap() <= super::super::TAIL
         };
@@ -279,10 +280,10 @@ mod tests {
             let value = values.iter().map(|v| f64::from(*v)).sum::<f64>() / values.len() as f64;
             for measured in [
                 share(a.min(b), a.max(b)),
-                Measured::Count { samples: a, each: 3.0 },
-                Measured::Mean { value, histogram: &histogram },
-                Measured::Percentile { fraction: 0.5, histogram: &histogram },
-                Measured::Percentile { fraction: 0.99, histogram: &histogram },
+                MeasuredNumber::Count { samples: a, each: 3.0 },
+                MeasuredNumber::Mean { value, histogram: &histogram },
+                MeasuredNumber::Percentile { fraction: 0.5, histogram: &histogram },
+                MeasuredNumber::Percentile { fraction: 0.99, histogram: &histogram },
             ] {
                 let (near, far) = (measured.interval(z).unwrap(), measured.interval(z + 0.5).unwrap());
                 prop_assert!(near.low <= near.value && near.value <= near.high, "{measured:?} {near:?}");

@@ -13,13 +13,13 @@ mod samples;
 mod share;
 mod transport;
 
-pub use change::{Change, Interval, Measured};
+pub use change::{Change, Interval, MeasuredNumber};
 pub use compare::{Difference, LatencyShift, difference, holm, latencies, shares};
 pub use estimate::{Estimate, astray};
 pub use histogram::{Histogram, Percentile};
 pub use samples::Samples;
 pub use share::{Share, Weight};
-pub use transport::{Band, Places, Transport, transport};
+pub use transport::{Band, PlaceCounts, Transport, transport};
 
 /// The number of samples below which a view does not rank.
 ///

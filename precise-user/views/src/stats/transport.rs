@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Difference, Share, Z};
 
 /// The number of samples at each place: an index or a line number.
-pub type Places = BTreeMap<i64, u64>;
+pub type PlaceCounts = BTreeMap<i64, u64>;
 
 /// The distance between two distributions along a line.
 ///
@@ -52,8 +52,8 @@ const BANDS: [(Option<i64>, Option<i64>); 7] = [
 ];
 
 /// Returns the transport from `from` to `to`; `None` if one of them has no samples.
-pub fn transport(from: &Places, to: &Places) -> Option<Transport> {
-    let count = |places: &Places| places.values().fold(0u64, |sum, n| sum.saturating_add(*n));
+pub fn transport(from: &PlaceCounts, to: &PlaceCounts) -> Option<Transport> {
+    let count = |places: &PlaceCounts| places.values().fold(0u64, |sum, n| sum.saturating_add(*n));
     let (n, m) = (count(from), count(to));
     if n == 0 || m == 0 {
         return None;
@@ -85,9 +85,9 @@ pub fn transport(from: &Places, to: &Places) -> Option<Transport> {
 /// Returns the pairing with the least total distance: each distance, and the part of all samples
 /// that is moved by it. The computation is exact until the last division, because both sides are
 /// cut into n × m pieces.
-fn pairs(from: &Places, to: &Places, (n, m): (u64, u64)) -> Vec<(i64, f64)> {
+fn pairs(from: &PlaceCounts, to: &PlaceCounts, (n, m): (u64, u64)) -> Vec<(i64, f64)> {
     let whole = u128::from(n) * u128::from(m);
-    let pieces = |places: &Places, times: u64| -> Vec<(i64, u128)> {
+    let pieces = |places: &PlaceCounts, times: u64| -> Vec<(i64, u128)> {
         places.iter().map(|(place, count)| (*place, u128::from(*count) * u128::from(times))).collect()
     };
     let (from, to) = (pieces(from, m), pieces(to, n));
@@ -106,7 +106,7 @@ fn pairs(from: &Places, to: &Places, (n, m): (u64, u64)) -> Vec<(i64, f64)> {
 }
 
 /// Returns the mean, and the variance of the mean.
-fn moments(places: &Places, n: u64) -> (f64, f64) {
+fn moments(places: &PlaceCounts, n: u64) -> (f64, f64) {
     let n = n as f64;
     let mean = places.iter().map(|(place, count)| *place as f64 * *count as f64).sum::<f64>() / n;
     let squares = places.iter().map(|(place, count)| (*place as f64 - mean).powi(2) * *count as f64);
@@ -121,7 +121,7 @@ fn shift((from, var_from): (f64, f64), (to, var_to): (f64, f64)) -> Difference {
 /// Returns the expected mean distance between two samples of the same distribution. At each place
 /// the two shares below it differ by chance: on average by √(2/π) of the standard deviation of
 /// their difference.
-fn by_chance(from: &Places, to: &Places, (n, m): (u64, u64)) -> f64 {
+fn by_chance(from: &PlaceCounts, to: &PlaceCounts, (n, m): (u64, u64)) -> f64 {
     let mut both = from.clone();
     for (place, count) in to {
         let sum = both.entry(*place).or_default();
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn places(list: &[(i64, u64)]) -> Places {
+    fn places(list: &[(i64, u64)]) -> PlaceCounts {
         list.iter().copied().collect()
     }
 
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!((t.least, t.shift.value, t.bands.len()), (0.0, 0.0, 1));
         let back = transport(&places(&[(9, 10)]), &places(&[(2, 10)])).unwrap();
         assert_eq!((back.shift.value, back.least, back.bands[0].to), (-7.0, 7.0, Some(-4)));
-        assert_eq!(transport(&same, &Places::new()), None);
+        assert_eq!(transport(&same, &PlaceCounts::new()), None);
         assert_eq!(transport(&places(&[(1, 0)]), &same), None);
     }
 

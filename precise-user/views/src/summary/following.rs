@@ -5,11 +5,11 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::grouping::Grouping;
-use crate::heatmap::placed::Placed;
+use crate::heatmap::placed::PagePlaces;
 use crate::report::{Report, ReportEvent};
 use precise_model::Capture;
 use precise_model::keys::Sort;
-use precise_model::values::Atom;
+use precise_model::values::RawValue;
 
 /// The largest number of cells of all tables: about 3 MB of the page. A table that needs more does
 /// not follow.
@@ -21,7 +21,7 @@ pub(super) struct Following<'a> {
     #[serde(skip)]
     capture: &'a Capture,
     #[serde(skip)]
-    placed: Placed,
+    placed: PagePlaces,
     #[serde(skip)]
     cells: usize,
     /// For each panel: the flag that makes a command show only its samples.
@@ -56,7 +56,7 @@ impl<'a> Following<'a> {
             Grouping { capture, event, by: &report.by, sort: Sort::Samples, limit: None, min_samples: 0 };
         let weighing = grouping.weighing();
         let list = &section.groups.list;
-        let mut known: FxHashMap<Vec<Atom>, Option<usize>> = FxHashMap::default();
+        let mut known: FxHashMap<Vec<RawValue>, Option<usize>> = FxHashMap::default();
         let mut rows = vec![Cells::default(); list.len()];
         let mut all = Cells::default();
         for (row, place) in capture.rows.iter().zip(&placed.of) {
@@ -105,11 +105,11 @@ mod tests {
     use super::Following;
     use crate::report::{ReportOptions, report};
     use precise_model::keys::Key;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
     #[test]
     fn the_cells_of_a_table_add_up_to_its_rows() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         for epoch in 0..4_u32 {
             for (pid, name) in [(1, "a"), (2, "b"), (3, "c")] {
                 let samples = u64::from(pid * 10 + epoch);

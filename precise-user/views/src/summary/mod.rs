@@ -136,23 +136,23 @@ fn differ(capture: &Capture, name: fn(&Row) -> Name) -> bool {
 #[allow(clippy::unwrap_used, reason = "a test may end at once")]
 mod tests {
     use super::*;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
 
-    fn keys(builder: Builder) -> (Vec<Vec<Key>>, Vec<String>) {
+    fn keys(builder: CaptureBuilder) -> (Vec<Vec<Key>>, Vec<String>) {
         let summary = summary(&builder.build(), &ReportOptions::default()).unwrap();
         (summary.reports.into_iter().map(|report| report.by).collect(), summary.notes)
     }
 
     #[test]
     fn who_comes_first() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         for (id, path) in [(1, "/a.service"), (2, "/b.service")] {
             builder.cell().samples(200).cgroup(id, path).process(7, "app").code(1, "/app", "f", "f.c", 3);
         }
         let functions = vec![Key::Function, Key::Module];
         assert_eq!(keys(builder).0, [vec![Key::Cgroup], functions, vec![Key::Line]]);
 
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         for comm in ["one", "two"] {
             builder.cell().samples(200).cgroup(1, "/a").process(7, comm).code(1, "/app", "f", "f.c", 3);
         }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn without_line_information_a_sentence_says_what_to_install() {
-        let mut builder = Builder::new();
+        let mut builder = CaptureBuilder::new();
         builder.cell().samples(900).code(0x10, "/usr/lib/libc.so.6", "memcpy", "", 0);
         builder.cell().samples(100).code(0x20, "/usr/bin/app", "main", "main.c", 3);
         let (tables, notes) = keys(builder);

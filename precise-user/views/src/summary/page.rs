@@ -3,17 +3,17 @@
 use super::following::Following;
 use super::summary;
 use crate::ViewError;
-use crate::about::Event;
+use crate::about::EventSummary;
 use crate::group_table::short_text;
 use crate::grouping::Group;
 use crate::idle;
 use crate::loss::Loss;
-use crate::markup::tables::{HtmlCell, ColumnKind, following_table};
+use crate::markup::tables::{ColumnKind, HtmlCell, following_table};
 use crate::markup::{json as escaped, text};
 use crate::render::number::{cycles, short};
 use crate::report::{Report, ReportEvent, ReportOptions, report};
 use crate::stats::Percentile;
-use crate::view::{Place, Section};
+use crate::view::{Section, SectionPlace};
 use precise_model::digits::{counted, thousands};
 use precise_model::keys::Key;
 use precise_model::text::ending;
@@ -48,7 +48,7 @@ pub(super) fn section(capture: &Capture) -> Result<Section, ViewError> {
         body +=
             &format!("<script type=\"application/json\" id=\"tables-data\">{}</script>\n", escaped(&numbers));
     }
-    Ok(Section { id: "tables", title: "Where the samples are", place: Place::Tables, body })
+    Ok(Section { id: "tables", title: "Where the samples are", place: SectionPlace::Tables, body })
 }
 
 /// Returns the tables, event by event: samples of different events are never in one table.
@@ -79,7 +79,7 @@ fn tables(reports: &[Report], following: &mut Option<Following<'_>>) -> String {
 }
 
 /// Returns what a reader must know before the tables: idle CPUs, and lost samples.
-fn above(event: &Event) -> String {
+fn above(event: &EventSummary) -> String {
     let idle = event.idle.as_ref().map(idle::sentence);
     let loss = event.trust.loss.as_ref().map(Loss::sentence);
     idle.into_iter().chain(loss).map(|sentence| format!("<p>{}</p>\n", text(&sentence))).collect()
@@ -106,8 +106,9 @@ fn groups(report: &Report, section: &ReportEvent, number: Option<usize>) -> Stri
         columns.extend(["p50", "p90", "p99"].map(|title| (ColumnKind::Number, title.to_owned())));
     }
     columns.extend(report.by.iter().map(|key| (ColumnKind::Text, key.title().to_owned())));
-    let percentile =
-        |p: &Option<Percentile>| p.map_or_else(HtmlCell::nothing, |p| HtmlCell::number(p.cycles, &cycles(p.cycles)));
+    let percentile = |p: &Option<Percentile>| {
+        p.map_or_else(HtmlCell::nothing, |p| HtmlCell::number(p.cycles, &cycles(p.cycles)))
+    };
     let rows: Vec<_> = list
         .iter()
         .map(|group| {

@@ -8,7 +8,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::report::ReportOptions;
 use crate::report::csv::report_csv;
-use crate::view::{Command, Example, Input, NoAnswer, Opt, Section, Values, View};
+use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionValues, Section, View};
 
 /// The view `precise report` without keys.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl View for SummaryView {
     type Options = ReportOptions;
     type Answer = Summary;
 
-    fn options(values: &Values) -> Result<ReportOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<ReportOptions, NoAnswer> {
         let (sort, limit) = (values.sort("sort")?.unwrap_or(Sort::Samples), values.number("limit")?);
         Ok(ReportOptions { sort, limit: Some(limit), ..ReportOptions::default() })
     }

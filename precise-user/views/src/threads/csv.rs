@@ -1,12 +1,12 @@
 //! Threads and their CPUs as CSV.
 
 use super::{On, Threads};
-use crate::csv::{Lines, NOTHING, SHARE, shares};
+use crate::csv::{CsvLines, NOTHING, SHARE, shares};
 use precise_model::format_cpu_list;
 
 /// Formats one line per thread. CPUs and nodes are in ascending order; unknown values are empty.
 pub fn threads_csv(view: &Threads, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event", "process", "pid", "tid", "samples"], &[]);
+    let mut table = CsvLines::new(separator, &["event", "process", "pid", "tid", "samples"], &[]);
     table.header(&SHARE, &["cpus", "nodes"]);
     table.header(&["main_cpu", "on_main_cpu", "on_main_cpu_low", "on_main_cpu_high"], &[]);
     table.header(&["main_node", "off_main_node", "off_main_node_low", "off_main_node_high"], &[]);

@@ -35,14 +35,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_model::digits::thousands;
 use precise_model::keys::Key;
-use precise_model::values::{Atom, Value};
+use precise_model::values::{RawValue, Value};
 use precise_model::{Capture, Row};
 
 /// Options for `precise threads`.
@@ -77,7 +77,7 @@ pub struct Threads {
 pub struct ThreadsEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples of the event.
     pub samples: u64,
     /// Number of samples that the table needs. Present if there are fewer.
@@ -142,11 +142,11 @@ pub fn threads(capture: &Capture, options: &ThreadsOptions) -> Result<Threads, V
     Needs::of::<ThreadsView>().check(capture)?;
     let events = capture.meta.events.iter().zip(trust::trust(capture).events).enumerate();
     let events =
-        events.map(|(index, (info, trust))| of_event(capture, options, index, Event::of(info, trust)));
+        events.map(|(index, (info, trust))| of_event(capture, options, index, EventSummary::of(info, trust)));
     Ok(Threads { run: Run::of(capture), nodes: capture.meta.machine.nodes.len(), events: events.collect() })
 }
 
-fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Event) -> ThreadsEvent {
+fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: EventSummary) -> ThreadsEvent {
     let weighing = Weighing::of(capture, index);
     let mut all = Samples::default();
     let mut unknown = 0u64;
@@ -176,7 +176,7 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
     let rest = ranked.split_off(shown);
     let rest_samples = rest.iter().fold(0u64, |sum, (_, (_, thread))| sum.saturating_add(thread.all.count));
     let ranked = ranked.into_iter().map(|((pid, tid), (row, sum))| Thread {
-        process: Atom::of(capture, row, Key::Process).value(capture, Key::Process),
+        process: RawValue::of(capture, row, Key::Process).value(capture, Key::Process),
         pid,
         tid,
         samples: sum.all.count,

@@ -1,6 +1,6 @@
 //! Tests of `precise threads` on a machine of two nodes with two CPUs each.
 
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Dimension, Node};
 
 use super::csv::threads_csv;
@@ -13,7 +13,7 @@ use crate::testing::{csv_has_a_field_for_each_name, has};
 
 /// Thread 11 moves between nodes, thread 12 stays on one CPU, and thread 13 has few samples.
 pub(crate) fn moving() -> Capture {
-    let mut builder = Builder::new();
+    let mut builder = CaptureBuilder::new();
     builder.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0, 1] }, Node { id: 1, cpus: vec![2, 3] }];
     for (tid, cpu, samples) in [(11, 0, 300), (11, 1, 100), (11, 2, 200), (12, 3, 390), (13, 0, 10)] {
         let mut cell = builder.cell().samples(samples).cpu(cpu).process(10, "worker");

@@ -5,7 +5,7 @@ use super::{Thread, Threads, ThreadsEvent};
 use crate::group_table::too_few;
 use crate::render::TextOptions;
 use crate::render::number::share;
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;
 use precise_model::digits::thousands;
@@ -44,15 +44,15 @@ pub fn threads_text(view: &Threads, options: &TextOptions) -> String {
 
 fn table(event: &ThreadsEvent, nodes: bool, options: &TextOptions) -> String {
     let mut columns = vec![
-        Column::number("Share"),
-        Column::number("Samples"),
-        Column::number("CPUs"),
-        Column::number("Most used"),
+        TableColumn::number("Share"),
+        TableColumn::number("Samples"),
+        TableColumn::number("CPUs"),
+        TableColumn::number("Most used"),
     ];
     if nodes {
-        columns.extend([Column::number("Off node"), Column::text("Nodes", Cut::End)]);
+        columns.extend([TableColumn::number("Off node"), TableColumn::text("Nodes", Cut::End)]);
     }
-    columns.extend([Column::number("Thread"), Column::text("Process", Cut::End)]);
+    columns.extend([TableColumn::number("Thread"), TableColumn::text("Process", Cut::End)]);
     let mut table = Table::new(columns);
     for thread in &event.threads {
         let mut cells = vec![share(&thread.share), thousands(thread.samples), thread.cpus.len().to_string()];

@@ -7,7 +7,7 @@ use super::text::threads_text;
 use super::{Threads, ThreadsOptions, threads};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise threads`.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl View for ThreadsView {
     type Options = ThreadsOptions;
     type Answer = Threads;
 
-    fn options(values: &Values) -> Result<ThreadsOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<ThreadsOptions, NoAnswer> {
         Ok(ThreadsOptions { limit: values.number("limit")?, ..ThreadsOptions::default() })
     }
 

@@ -1,11 +1,11 @@
 //! Page walks as CSV.
 
 use super::TlbView;
-use crate::csv::{Lines, SHARE, average, shares};
+use crate::csv::{CsvLines, SHARE, average, shares};
 
 /// Formats page walks as CSV, one line per group.
 pub fn tlb_csv(view: &TlbView, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event"], &view.by);
+    let mut table = CsvLines::new(separator, &["event"], &view.by);
     table.header(&["accesses", "walks", "walk_rate", "walk_rate_low", "walk_rate_high"], &SHARE);
     table.header(&["latency_avg_walked", "latency_avg_others"], &[]);
     for event in &view.events {

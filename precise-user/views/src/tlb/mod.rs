@@ -36,14 +36,14 @@ use precise_common::data_src::Tlb;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{self, Event, Run};
+use super::about::{self, EventSummary, Run};
 use super::grouping::{Grouping, Groups, Sum};
 use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::{ViewError, trust};
 use precise_model::digits::counted;
 use precise_model::keys::{Key, Sort};
-use precise_model::values::{Atom, Value};
+use precise_model::values::{RawValue, Value};
 use precise_model::words;
 use precise_model::{Capture, Dimension, Row};
 
@@ -81,7 +81,7 @@ pub struct TlbView {
 pub struct TlbEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Accesses grouped by how their address was translated.
     pub levels: Groups,
     /// Page walks of all accesses.
@@ -144,7 +144,7 @@ pub fn tlb(capture: &Capture, options: &TlbOptions) -> Result<TlbView, ViewError
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
     let events = events.map(|(index, (info, trust))| {
-        let event = Event::of(info, trust);
+        let event = EventSummary::of(info, trust);
         let mut result = of_event(capture, options, &by, index, event);
         result.notes.extend(about::latency_limits(info));
         result
@@ -152,7 +152,13 @@ pub fn tlb(capture: &Capture, options: &TlbOptions) -> Result<TlbView, ViewError
     Ok(TlbView { run: Run::of(capture), events: events.collect(), by })
 }
 
-fn of_event(capture: &Capture, options: &TlbOptions, by: &[Key], index: usize, event: Event) -> TlbEvent {
+fn of_event(
+    capture: &Capture,
+    options: &TlbOptions,
+    by: &[Key],
+    index: usize,
+    event: EventSummary,
+) -> TlbEvent {
     let grouping = |by| Grouping {
         capture,
         event: index,
@@ -206,13 +212,13 @@ fn by_size(rows: &Grouping<'_>, of: impl Fn(Vec<Value>, &Sum, &Sum) -> Walks) ->
     let (mut with, _) = rows.sums(|row| walked(row) == Some(true));
     let (mut other, _) = rows.sums(|row| walked(row) == Some(false));
     let (both, _) = rows.sums(|row| walked(row).is_some());
-    if both.keys().flatten().all(|size| *size == Atom::NotGiven) {
+    if both.keys().flatten().all(|size| *size == RawValue::NotGiven) {
         return Vec::new();
     }
     let mut both: Vec<_> = both.into_iter().collect();
     rows.sort(&mut both);
     let mut take =
-        |key: &Vec<Atom>| (with.remove(key).unwrap_or_default(), other.remove(key).unwrap_or_default());
+        |key: &Vec<RawValue>| (with.remove(key).unwrap_or_default(), other.remove(key).unwrap_or_default());
     let each = both.iter().map(|(key, _)| {
         let (with, other) = take(key);
         of(rows.values(key), &with, &other)

@@ -4,7 +4,7 @@ use crate::group_table::{Measure, groups_table, key_column, short_text};
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{cycles, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::tlb::{TlbEvent, TlbView, Walks};
 use precise_model::digits::thousands;
@@ -78,10 +78,11 @@ fn walks(view: &TlbView, event: &TlbEvent, options: &TextOptions) -> String {
 
 /// Formats the table of page walks by group.
 fn table(list: &[Walks], by: &[Key], left_out: (usize, u64), options: &TextOptions) -> String {
-    let mut columns = vec![Column::number("Walk rate"), Column::number("Share"), Column::number("Walks")];
+    let mut columns =
+        vec![TableColumn::number("Walk rate"), TableColumn::number("Share"), TableColumn::number("Walks")];
     let timed = list.iter().any(|w| w.walked_average.is_some());
     if timed {
-        columns.extend([Column::number("Walked"), Column::number("Others")]);
+        columns.extend([TableColumn::number("Walked"), TableColumn::number("Others")]);
     }
     columns.extend(by.iter().map(|key| key_column(*key)));
     let mut table = Table::new(columns);

@@ -7,7 +7,7 @@ use super::text::tlb_text;
 use super::{TlbOptions, TlbView as Tlb, tlb};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionValues, View};
 
 /// The view `precise tlb`.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl View for PageWalks {
     type Options = TlbOptions;
     type Answer = Tlb;
 
-    fn options(values: &Values) -> Result<TlbOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<TlbOptions, NoAnswer> {
         let limit = Some(values.number("limit")?);
         Ok(TlbOptions { by: values.keys("by")?, limit, ..TlbOptions::default() })
     }

@@ -8,20 +8,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use precise_code::types::{Kind, Layout, Object, Origin, TypedCode};
+use precise_code::types::{Kind, Object, TypeLayout, TypeOrigin, TypedCode};
 
-use super::{Checked, variable};
+use super::{AddressChecks, variable};
 use precise_model::{Capture, Row};
 
 /// The starts of objects, as types and addresses give them.
 pub(super) struct Bases<'a> {
     capture: &'a Capture,
-    by_type: BTreeMap<Layout, OfType>,
+    by_type: BTreeMap<TypeLayout, OfType>,
 }
 
 #[derive(Default)]
 struct OfType {
-    checked: Checked,
+    checked: AddressChecks,
     /// By process and epoch.
     objects: BTreeMap<(u32, u32), BTreeMap<u64, Seen>>,
 }
@@ -39,13 +39,13 @@ impl<'a> Bases<'a> {
     }
 
     /// Adds the samples of a row.
-    pub fn add(&mut self, row: &Row, object: Object, layout: &Layout, code: &TypedCode) {
+    pub fn add(&mut self, row: &Row, object: Object, layout: &TypeLayout, code: &TypedCode) {
         let count = row.measures.count;
         if !self.by_type.contains_key(layout) {
             self.by_type.insert(layout.clone(), OfType::default());
         }
         let Some(of_type) = self.by_type.get_mut(layout) else { return };
-        let Checked { confirmed, contradicted, not_checkable } = &mut of_type.checked;
+        let AddressChecks { confirmed, contradicted, not_checkable } = &mut of_type.checked;
         let add = |to: &mut u64| *to = to.saturating_add(count);
         let data = row.data.and_then(|id| self.capture.data.get(id as usize));
         // An address without its low bits says where no object begins.
@@ -71,7 +71,7 @@ impl<'a> Bases<'a> {
             };
         }
         // A stack has different objects at one address, one after the other.
-        if object.origin == Origin::Stack || layout.kind == Kind::Scalar {
+        if object.origin == TypeOrigin::Stack || layout.kind == Kind::Scalar {
             return add(not_checkable);
         }
         let objects = of_type.objects.entry((row.pid, row.epoch)).or_default();
@@ -81,8 +81,8 @@ impl<'a> Bases<'a> {
     }
 
     /// Compares the objects, and returns the sum over all types.
-    pub fn judge(&mut self) -> Checked {
-        let mut sum = Checked::default();
+    pub fn judge(&mut self) -> AddressChecks {
+        let mut sum = AddressChecks::default();
         for (layout, of_type) in &mut self.by_type {
             for objects in std::mem::take(&mut of_type.objects).into_values() {
                 judge_objects(layout.size, &objects, &mut of_type.checked);
@@ -96,7 +96,7 @@ impl<'a> Bases<'a> {
     }
 
     /// Returns what the addresses say about a type.
-    pub fn checked(&self, layout: &Layout) -> Checked {
+    pub fn checked(&self, layout: &TypeLayout) -> AddressChecks {
         self.by_type.get(layout).map(|of_type| of_type.checked).unwrap_or_default()
     }
 }
@@ -109,7 +109,7 @@ fn last_part(name: &str) -> &str {
 }
 
 /// Adds the objects of one type in one process and epoch.
-fn judge_objects(size: u64, objects: &BTreeMap<u64, Seen>, checked: &mut Checked) {
+fn judge_objects(size: u64, objects: &BTreeMap<u64, Seen>, checked: &mut AddressChecks) {
     for (base, seen) in objects {
         let before = objects.range(base.saturating_sub(size.saturating_sub(1))..*base);
         let after = objects.range(base.saturating_add(1)..base.saturating_add(size));

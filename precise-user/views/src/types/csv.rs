@@ -1,11 +1,11 @@
 //! Types and fields as CSV.
 
 use super::TypeProfile;
-use crate::csv::{Lines, NOTHING, SHARE, average, shares};
+use crate::csv::{CsvLines, NOTHING, SHARE, average, shares};
 
 /// Formats one line per type, or with `fields` one line per field.
 pub fn types_csv(view: &TypeProfile, fields: bool, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event", "type", "size"], &[]);
+    let mut table = CsvLines::new(separator, &["event", "type", "size"], &[]);
     if fields {
         table.header(&["offset", "field_size", "field", "field_type"], &[]);
     }

@@ -52,12 +52,12 @@ pub use view::TypesView;
 use std::collections::{BTreeMap, BTreeSet};
 
 use precise_code::FunctionId;
-use precise_code::types::{Kind, Layout, Object, TypedAccess, TypedCode, Untyped};
+use precise_code::types::{Kind, Object, TypeLayout, TypedAccess, TypedCode, Untyped};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::about::{Event, Run};
+use super::about::{EventSummary, Run};
 use super::code::{Code, Tally, function_of};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
@@ -102,7 +102,7 @@ pub struct TypeProfile {
 pub struct TypesEvent {
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: EventSummary,
     /// Number of samples of the event.
     pub samples: u64,
     /// Number of samples without those at instructions that access no memory. All shares are
@@ -113,7 +113,7 @@ pub struct TypesEvent {
     /// Fraction of the accesses whose type is known.
     pub typed: Share,
     /// What the data addresses say about the types.
-    pub checked: Checked,
+    pub checked: AddressChecks,
     /// The types with the largest shares, largest first.
     pub types: Vec<SampledType>,
     /// Number of types that the limit left out, and the number of their samples.
@@ -127,7 +127,7 @@ pub struct TypesEvent {
 
 /// Numbers of typed samples by what their data address says about the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct Checked {
+pub struct AddressChecks {
     /// The object is a global variable that contains the address, or another field of the same type
     /// leads to the same object.
     pub confirmed: u64,
@@ -172,7 +172,7 @@ pub struct SampledType {
     /// Number of samples at instructions that write.
     pub stores: u64,
     /// What the data addresses say about the type.
-    pub checked: Checked,
+    pub checked: AddressChecks,
     /// Whether the data addresses contradict the type too often: in more than 2 % of the samples
     /// that they can check, at the upper end of the interval.
     pub uncertain: bool,
@@ -222,7 +222,7 @@ pub fn types(
     let infos = &capture.meta.events;
     let events = infos.iter().zip(trust::trust(capture).events).enumerate();
     let events = events.map(|(index, (info, trust))| {
-        let event = Event::of(info, trust);
+        let event = EventSummary::of(info, trust);
         of_event(capture, options, index, event, files)
     });
     Ok(TypeProfile { run: Run::of(capture), events: events.collect() })
@@ -235,7 +235,7 @@ type At<'a> = BTreeMap<u64, Vec<&'a Row>>;
 struct Sorted<'a> {
     capture: &'a Capture,
     weighing: Weighing,
-    types: BTreeMap<Layout, Heat>,
+    types: BTreeMap<TypeLayout, Heat>,
     bases: Bases<'a>,
     typed: Tally,
     all: Samples,
@@ -269,7 +269,7 @@ fn of_event(
     capture: &Capture,
     options: &TypesOptions,
     index: usize,
-    event: Event,
+    event: EventSummary,
     files: &mut dyn Code,
 ) -> TypesEvent {
     let mut sorted = Sorted {
@@ -348,7 +348,14 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    fn typed(&mut self, row: &Row, access: TypedAccess, object: Object, layout: &Layout, code: &TypedCode) {
+    fn typed(
+        &mut self,
+        row: &Row,
+        access: TypedAccess,
+        object: Object,
+        layout: &TypeLayout,
+        code: &TypedCode,
+    ) {
         let count = row.measures.count;
         self.all.add(self.weighing.samples(row));
         self.typed.add(row, self.weighing);
@@ -371,7 +378,7 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    fn done(mut self, options: &TypesOptions, event: Event, samples: u64) -> TypesEvent {
+    fn done(mut self, options: &TypesOptions, event: EventSummary, samples: u64) -> TypesEvent {
         let no_access = self.untyped.get(&NO_ACCESS).copied().unwrap_or_default();
         let mut whole = self.typed.samples();
         self.untyped
@@ -409,7 +416,7 @@ impl<'a> Sorted<'a> {
         TypesEvent { event, samples, accesses, too_few, typed, checked, types, left_out, untyped, notes }
     }
 
-    fn sampled_type(&self, layout: Layout, heat: &Heat, whole: Samples, timed: bool) -> SampledType {
+    fn sampled_type(&self, layout: TypeLayout, heat: &Heat, whole: Samples, timed: bool) -> SampledType {
         let all = heat.all.samples();
         let checked = self.bases.checked(&layout);
         let average = |tally: &Tally| tally.sum.average().filter(|_| timed);
@@ -452,7 +459,7 @@ impl<'a> Sorted<'a> {
     }
 }
 
-impl Checked {
+impl AddressChecks {
     /// The largest fraction of contradictions of a type that is shown without a warning.
     const MAX_CONTRADICTED: f64 = 0.02;
 
@@ -496,7 +503,7 @@ fn is_fetch(capture: &Capture, row: &Row) -> bool {
 }
 
 /// Returns whether a type is one of those that the user named.
-fn named(layout: &Layout, names: &[String]) -> bool {
+fn named(layout: &TypeLayout, names: &[String]) -> bool {
     names.is_empty() || names.iter().any(|name| layout.name.contains(name.as_str()))
 }
 

@@ -1,15 +1,16 @@
 //! Tests of `precise types` with synthetic code: an order with three fields.
 
 use precise_code::types::{
-    Field, GlobalVariable, Kind, Layout, Object, Origin, TypedAccess, TypedCode, TypedInstruction, Untyped,
+    Field, GlobalVariable, Kind, Object, TypeLayout, TypeOrigin, TypedAccess, TypedCode, TypedInstruction,
+    Untyped,
 };
 use precise_code::{FunctionId, Instruction};
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Reason};
 
 use super::csv::types_csv;
 use super::text::types_text;
-use super::{Checked, TypesOptions, types};
+use super::{AddressChecks, TypesOptions, types};
 use crate::code::Code;
 use crate::render::TextOptions;
 use crate::testing::csv_has_a_field_for_each_name;
@@ -17,10 +18,10 @@ use crate::testing::csv_has_a_field_for_each_name;
 /// Code whose instruction at 0 loads `next`, at 4 loads `id`, and at 8 stores to an unknown place.
 pub(crate) struct Orders;
 
-fn order() -> Layout {
+fn order() -> TypeLayout {
     let field = |name: &str, offset| Field { name: name.into(), type_name: "long".into(), offset, size: 8 };
     let fields = vec![field("next", 0), field("id", 8), field("seq", 64)];
-    Layout { name: "Order".into(), kind: Kind::Struct, size: 128, alignment: 8, fields, cut: false }
+    TypeLayout { name: "Order".into(), kind: Kind::Struct, size: 128, alignment: 8, fields, cut: false }
 }
 
 impl Code for Orders {
@@ -34,7 +35,7 @@ impl Code for Orders {
 
     fn types(&mut self, _: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
         let object =
-            |offset| Object { layout: 0, offset, indexed: false, origin: Origin::Variable, global: None };
+            |offset| Object { layout: 0, offset, indexed: false, origin: TypeOrigin::Variable, global: None };
         let of = |at: &u64| {
             let object = match at {
                 0 => Ok(object(0)),
@@ -52,7 +53,7 @@ impl Code for Orders {
 
 /// Samples at the instructions of [`Orders`], with addresses of the object at 0x10000.
 pub(crate) fn capture() -> Capture {
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     for (at, samples, address) in [(0, 300, 0x10000), (4, 500, 0x10008), (8, 150, 0x20000), (12, 50, 0)] {
         let cell = made.cell().samples(samples).code(0x1000 + at, "/bin/app", "walk", "", 0);
         if address > 0 {
@@ -80,7 +81,7 @@ fn the_account_adds_up() {
 #[test]
 fn two_fields_of_one_object_confirm_each_other() {
     let view = types(&capture(), &TypesOptions::default(), &mut Orders).unwrap();
-    let checked = Checked { confirmed: 800, contradicted: 0, not_checkable: 0 };
+    let checked = AddressChecks { confirmed: 800, contradicted: 0, not_checkable: 0 };
     assert_eq!(view.events[0].checked, checked);
     assert!(!view.events[0].types[0].uncertain);
 }

@@ -1,10 +1,10 @@
 //! Types and fields as text.
 
-use super::{Checked, SampledType, TypeProfile, TypesEvent};
+use super::{AddressChecks, SampledType, TypeProfile, TypesEvent};
 use crate::group_table::too_few;
 use crate::render::TextOptions;
 use crate::render::number::{cycles, share};
-use crate::render::table::{Column, Table};
+use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;
 use precise_model::digits::thousands;
@@ -67,7 +67,7 @@ pub fn types_text(view: &TypeProfile, layouts: bool, options: &TextOptions) -> S
 
 /// Formats how much is known.
 fn account(event: &TypesEvent) -> String {
-    let Checked { confirmed, contradicted, not_checkable } = event.checked;
+    let AddressChecks { confirmed, contradicted, not_checkable } = event.checked;
     let all = event.checked.all();
     let part = |samples| Share::wilson(samples, all.max(1)).value * 100.0;
     let mut out = format!(
@@ -89,12 +89,12 @@ fn account(event: &TypesEvent) -> String {
 
 fn types(event: &TypesEvent, options: &TextOptions) -> String {
     let timed = event.types.iter().any(|ty| ty.latency_share.is_some());
-    let mut columns = vec![Column::number("Share"), Column::number("Samples")];
+    let mut columns = vec![TableColumn::number("Share"), TableColumn::number("Samples")];
     if timed {
-        columns.extend([Column::number("Latency"), Column::number("Avg")]);
+        columns.extend([TableColumn::number("Latency"), TableColumn::number("Avg")]);
     }
-    columns.extend(["Loads", "Stores", "Size"].map(Column::number));
-    columns.extend([Column::number("By address"), Column::text("Type", Cut::End)]);
+    columns.extend(["Loads", "Stores", "Size"].map(TableColumn::number));
+    columns.extend([TableColumn::number("By address"), TableColumn::text("Type", Cut::End)]);
     let mut table = Table::new(columns);
     for ty in &event.types {
         let mut cells = vec![share(&ty.share), thousands(ty.samples)];
@@ -103,7 +103,7 @@ fn types(event: &TypesEvent, options: &TextOptions) -> String {
             cells.push(ty.average.map_or_else(|| "-".to_owned(), cycles));
         }
         cells.extend([thousands(ty.loads), thousands(ty.stores), thousands(ty.size)]);
-        let Checked { confirmed, contradicted, .. } = ty.checked;
+        let AddressChecks { confirmed, contradicted, .. } = ty.checked;
         cells.push(format!("+{} -{}", thousands(confirmed), thousands(contradicted)));
         let name = sanitize(&ty.name);
         cells.push(if ty.uncertain { format!("{name} (uncertain)") } else { name });
@@ -120,8 +120,10 @@ fn types(event: &TypesEvent, options: &TextOptions) -> String {
 }
 
 fn untyped(event: &TypesEvent, options: &TextOptions) -> String {
-    let mut table =
-        Table::new(vec![Column::number("Samples"), Column::text("Without a type, because", Cut::End)]);
+    let mut table = Table::new(vec![
+        TableColumn::number("Samples"),
+        TableColumn::text("Without a type, because", Cut::End),
+    ]);
     for missing in &event.untyped {
         table.row(vec![thousands(missing.samples), missing.words.clone()]);
     }
@@ -141,16 +143,16 @@ fn layout(ty: &SampledType, options: &TextOptions) -> String {
     );
     let timed = ty.fields.iter().any(|field| field.average.is_some());
     let threads = ty.fields.iter().any(|field| field.threads.is_some());
-    let mut columns: Vec<Column> =
-        ["Offset", "Size", "Share", "Samples", "Loads", "Stores"].map(Column::number).into();
+    let mut columns: Vec<TableColumn> =
+        ["Offset", "Size", "Share", "Samples", "Loads", "Stores"].map(TableColumn::number).into();
     if timed {
-        columns.push(Column::number("Avg"));
+        columns.push(TableColumn::number("Avg"));
     }
     if threads {
-        columns.push(Column::number("Threads"));
+        columns.push(TableColumn::number("Threads"));
     }
     let before = columns.len();
-    columns.extend([Column::text("Field", Cut::End), Column::text("Type", Cut::End)]);
+    columns.extend([TableColumn::text("Field", Cut::End), TableColumn::text("Type", Cut::End)]);
     let mut table = Table::new(columns);
     let mut line = 0;
     for field in &ty.fields {

@@ -7,7 +7,7 @@ use super::text::types_text;
 use super::{TypeProfile, TypesOptions, types};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
+use crate::view::{Example, Input, Need, NoAnswer, Opt, OptionKind, OptionValues, View};
 
 /// The view `precise types`.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl View for TypesView {
     type Options = TypesOptions;
     type Answer = TypeProfile;
 
-    fn options(values: &Values) -> Result<TypesOptions, NoAnswer> {
+    fn options(values: &OptionValues) -> Result<TypesOptions, NoAnswer> {
         let names = values.all("types").to_vec();
         Ok(TypesOptions { limit: values.number("limit")?, names, ..TypesOptions::default() })
     }

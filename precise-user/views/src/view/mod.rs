@@ -23,8 +23,8 @@ use crate::gates::GateResult;
 use crate::render::TextOptions;
 use crate::render::plot::PlotError;
 
-pub use options::{Heading, Opt, OptionKind, Values};
-pub use section::{Place, Section};
+pub use options::{Heading, Opt, OptionKind, OptionValues};
+pub use section::{Section, SectionPlace};
 
 /// A question about a capture.
 pub trait View: Debug + Sync + 'static {
@@ -61,7 +61,7 @@ pub trait View: Debug + Sync + 'static {
     /// # Errors
     ///
     /// Returns an error if a value is not valid.
-    fn options(values: &Values) -> Result<Self::Options, NoAnswer>;
+    fn options(values: &OptionValues) -> Result<Self::Options, NoAnswer>;
 
     /// Answers the question.
     ///
@@ -342,14 +342,14 @@ pub trait AnyView: Debug + Sync {
     /// # Errors
     ///
     /// Returns an error if a value is not valid.
-    fn check(&self, values: &Values) -> Result<(), NoAnswer>;
+    fn check(&self, values: &OptionValues) -> Result<(), NoAnswer>;
 
     /// Answers the question.
     ///
     /// # Errors
     ///
     /// Returns an error if a value is not valid or the capture has no answer.
-    fn answer(&self, input: &mut Input<'_>, values: &Values) -> Result<Box<dyn AnyAnswer>, NoAnswer>;
+    fn answer(&self, input: &mut Input<'_>, values: &OptionValues) -> Result<Box<dyn AnyAnswer>, NoAnswer>;
 
     /// Returns the section of the HTML page; see [`View::page`].
     ///
@@ -454,11 +454,11 @@ impl<V: View> AnyView for V {
         }
     }
 
-    fn check(&self, values: &Values) -> Result<(), NoAnswer> {
+    fn check(&self, values: &OptionValues) -> Result<(), NoAnswer> {
         V::options(values).map(drop)
     }
 
-    fn answer(&self, input: &mut Input<'_>, values: &Values) -> Result<Box<dyn AnyAnswer>, NoAnswer> {
+    fn answer(&self, input: &mut Input<'_>, values: &OptionValues) -> Result<Box<dyn AnyAnswer>, NoAnswer> {
         let options = V::options(values)?;
         let answer = V::answer(input, &options)?;
         Ok(Box::new(Answered::<V> { answer, options }))

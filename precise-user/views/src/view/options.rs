@@ -195,11 +195,11 @@ impl Opt {
 
 /// The values of options, by name. A view makes its own struct of them.
 #[derive(Clone, Debug, Default)]
-pub struct Values {
+pub struct OptionValues {
     values: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl Values {
+impl OptionValues {
     /// Returns the default values of some options, and the examples of the required ones.
     pub fn defaults(options: &[Opt]) -> Self {
         let value = |option: &Opt| {

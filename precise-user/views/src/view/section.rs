@@ -8,7 +8,7 @@ pub struct Section {
     /// The heading, and the name of the link to the section.
     pub title: &'static str,
     /// Where on the page the section stands.
-    pub place: Place,
+    pub place: SectionPlace,
     /// The HTML after the heading. Text from the capture must be escaped by `markup::text`.
     pub body: String,
 }
@@ -16,7 +16,7 @@ pub struct Section {
 /// The place of a section, from the top of the page down. Sections of the same place follow the
 /// order of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum SectionPlace {
     /// Tables of groups of samples: who and where.
     Tables,
     /// Findings: what the reader should do something about.

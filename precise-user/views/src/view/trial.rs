@@ -4,7 +4,7 @@
 use precise_code::{FunctionId, Instruction};
 use precise_model::{Capture, RateChange, Reason};
 
-use super::{AnyView, Input, Values};
+use super::{AnyView, Input, OptionValues};
 use crate::code::Code;
 
 /// The sampling rates of a simulated governor, relative to even sampling; rows take them in turn.
@@ -58,7 +58,7 @@ impl Trial {
         let even: Vec<_> = self.captures.into_iter().map(even).collect();
         let uneven: Vec<_> = even.iter().map(governed).collect();
         let description = view.description();
-        let values = Values::defaults(description.options);
+        let values = OptionValues::defaults(description.options);
         let values = self.options.iter().fold(values, |values, (name, value)| values.with(name, value));
         [even, uneven].map(|captures| {
             let mut input = match &captures[..] {

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use super::{Account, ImportRun, Known, Of, parts, unwritten};
+use super::{ImportAccount, ImportRun, ImportedEvent, Of, parts, unwritten};
 use crate::error::SamplingError;
 use crate::import::branches;
 use crate::import::events::cpu;
-use crate::import::sample::Grouping;
+use crate::import::sample::ImportGrouping;
 use crate::import::{Imported, bad_file, words};
 use crate::machine::{MachineInfo, Root};
 use crate::reader::Reader;
@@ -16,7 +16,7 @@ use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::container::Owners;
 use crate::symbols::{Recorded, SymbolOptions, Symbolizer};
 use precise_model::{Dimension, EventInfo, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
-use precise_records::perf_data::{Features, Loss};
+use precise_records::perf_data::{Features, ReadLoss};
 use precise_records::record::sample_bits as bit;
 
 impl ImportRun<'_> {
@@ -51,14 +51,14 @@ impl ImportRun<'_> {
         };
         let assembler =
             Assembler::new(assembler_options, symbolizer, Cgroups::recorded(), Owners::recorded());
-        self.naming = Some((assembler, Grouping::new(dimensions, address_granule)));
+        self.naming = Some((assembler, ImportGrouping::new(dimensions, address_granule)));
         Ok(())
     }
 
     /// Returns the dimensions by which an import groups without `--by`, chosen as in `record`: all
     /// but the outcomes of ops, which would take the place of their data sources.
     fn default_dimensions(&self) -> Vec<Dimension> {
-        let of_ops = |known: &Known| known.registers.is_some_and(|registers| !registers.fetch);
+        let of_ops = |known: &ImportedEvent| known.registers.is_some_and(|registers| !registers.fetch);
         self.dimensions(|known, d| has(known, d) && !(d == Dimension::Outcome && of_ops(known)))
     }
 
@@ -68,13 +68,13 @@ impl ImportRun<'_> {
     }
 
     /// Returns the dimensions for which `wanted` holds for an event that is imported.
-    fn dimensions(&self, wanted: impl Fn(&Known, Dimension) -> bool) -> Vec<Dimension> {
+    fn dimensions(&self, wanted: impl Fn(&ImportedEvent, Dimension) -> bool) -> Vec<Dimension> {
         let any = |d: &Dimension| self.chosen_events().any(|known| wanted(known, *d));
         Dimension::ALL.into_iter().filter(any).collect()
     }
 
     /// Returns the events that are imported.
-    fn chosen_events(&self) -> impl Iterator<Item = &Known> {
+    fn chosen_events(&self) -> impl Iterator<Item = &ImportedEvent> {
         self.events.iter().filter_map(|(of, _)| match of {
             Of::Chosen { known, .. } => Some(&**known),
             Of::Skipped { .. } => None,
@@ -82,7 +82,7 @@ impl ImportRun<'_> {
     }
 
     /// Names and writes the remaining cells, and adds the notes.
-    pub(super) fn finish(mut self, loss: Option<Loss>) -> Result<Imported, SamplingError> {
+    pub(super) fn finish(mut self, loss: Option<ReadLoss>) -> Result<Imported, SamplingError> {
         self.meet_events()?;
         if self.chosen == 0 {
             return Err(words::nothing_chosen(self.options, &self.names(), loss));
@@ -113,7 +113,7 @@ impl ImportRun<'_> {
         if assembler.ambiguous() > 0 {
             notes.push(words::ambiguous(assembler.ambiguous()));
         }
-        let chained = |(of, _): &(Of, Account)| match of {
+        let chained = |(of, _): &(Of, ImportAccount)| match of {
             Of::Chosen { known, .. } => known.attr.has_call_chains(),
             Of::Skipped { .. } => false,
         };
@@ -178,7 +178,7 @@ impl ImportRun<'_> {
     }
 
     fn names(&self) -> Vec<String> {
-        let name = |(of, _): &(Of, Account)| match of {
+        let name = |(of, _): &(Of, ImportAccount)| match of {
             Of::Skipped { name } => name.clone(),
             Of::Chosen { known, .. } => known.info.name.clone(),
         };
@@ -187,8 +187,8 @@ impl ImportRun<'_> {
 }
 
 /// Returns whether the samples of an event have what a dimension groups by.
-fn has(known: &Known, dimension: Dimension) -> bool {
-    let Known { attr, info: EventInfo { fields, .. }, .. } = known;
+fn has(known: &ImportedEvent, dimension: Dimension) -> bool {
+    let ImportedEvent { attr, info: EventInfo { fields, .. }, .. } = known;
     let branches = branches::has_branches(attr);
     match dimension {
         Dimension::Ip | Dimension::Process => true,

@@ -2,10 +2,10 @@
 
 use gimli::constants as dw;
 use gimli::{AttributeValue, UnitOffset};
-use precise_code::types::{Facts, Home, Shape, TypeId, Types as _, Untyped, Variable};
+use precise_code::types::{FunctionFacts, Home, TypeId, TypeShape, Types as _, Untyped, Variable};
 
-use super::location::{Frame, frame, locate};
-use super::types::{Table, reference};
+use super::location::{FrameBase, frame, locate};
+use super::types::{TypeTable, reference};
 use super::{Bytes, Entry, Place, Unit};
 
 /// Maximum number of variables of a function, in all ranges.
@@ -17,12 +17,12 @@ const MAX_RANGES: usize = 1024;
 struct Scope {
     depth: isize,
     ranges: Vec<(u64, u64)>,
-    frame: Frame,
+    frame: FrameBase,
 }
 
-impl<'a> Table<'a, '_> {
+impl<'a> TypeTable<'a, '_> {
     /// Returns what debug information says about the code of the function at an address.
-    pub fn facts(&mut self, start: u64) -> Result<Facts, Untyped> {
+    pub fn facts(&mut self, start: u64) -> Result<FunctionFacts, Untyped> {
         let number = self.index.unit_at(start).ok_or(Untyped::NoDebugInfo)?;
         self.read_unit(number)?;
         let function = self.index.unit(number).and_then(|unit| unit.function_at(start));
@@ -32,8 +32,14 @@ impl<'a> Table<'a, '_> {
         self.walk(&unit, begins, place, start)
     }
 
-    fn walk(&mut self, unit: &Unit<'a>, begins: usize, place: Place, start: u64) -> Result<Facts, Untyped> {
-        let mut facts = Facts::default();
+    fn walk(
+        &mut self,
+        unit: &Unit<'a>,
+        begins: usize,
+        place: Place,
+        start: u64,
+    ) -> Result<FunctionFacts, Untyped> {
+        let mut facts = FunctionFacts::default();
         let offset = UnitOffset(place.0.saturating_sub(begins));
         let Ok(mut entries) = unit.entries_at_offset(offset) else { return Err(Untyped::NoDebugInfo) };
         let mut scopes: Vec<Scope> = Vec::new();
@@ -91,7 +97,7 @@ impl<'a> Table<'a, '_> {
         begins: usize,
         entry: &Entry<'a>,
         scope: &Scope,
-        facts: &mut Facts,
+        facts: &mut FunctionFacts,
     ) {
         let Some(location) = entry.attr_value(dw::DW_AT_location) else { return };
         let Some(ty) = self.type_place(begins, entry).and_then(|place| self.intern(place)) else { return };
@@ -115,14 +121,14 @@ impl<'a> Table<'a, '_> {
         unit: &Unit<'a>,
         expression: gimli::Expression<Bytes<'a>>,
         (start, end): (u64, u64),
-        frame: Frame,
+        frame: FrameBase,
         ty: TypeId,
-        facts: &mut Facts,
+        facts: &mut FunctionFacts,
     ) {
         for piece in locate(self.dwarf, unit, expression, frame).pieces {
             // A number in a register says nothing about memory.
             let number = matches!(piece.home, Home::Value(..))
-                && self.shape(ty) == Shape::Scalar
+                && self.shape(ty) == TypeShape::Scalar
                 && self.pointee(ty).is_none();
             if !number && start < end && facts.variables.len() < MAX_VARIABLES {
                 facts.variables.push(Variable { start, end, home: piece.home, ty, piece: piece.at });
@@ -131,7 +137,7 @@ impl<'a> Table<'a, '_> {
     }
 
     /// Adds the type of the value that a call returns.
-    fn call(&mut self, unit: &Unit<'a>, begins: usize, entry: &Entry<'a>, facts: &mut Facts) {
+    fn call(&mut self, unit: &Unit<'a>, begins: usize, entry: &Entry<'a>, facts: &mut FunctionFacts) {
         let after = [dw::DW_AT_call_return_pc, dw::DW_AT_low_pc]
             .into_iter()
             .find_map(|name| self.dwarf.attr_address(unit, entry.attr_value(name)?).ok().flatten());
@@ -147,9 +153,9 @@ impl<'a> Table<'a, '_> {
     }
 }
 
-fn frame_of(unit: &Unit<'_>, entry: &Entry<'_>) -> Frame {
+fn frame_of(unit: &Unit<'_>, entry: &Entry<'_>) -> FrameBase {
     match entry.attr_value(dw::DW_AT_frame_base) {
         Some(AttributeValue::Exprloc(expression)) => frame(unit, expression),
-        _ => Frame::Unknown,
+        _ => FrameBase::Unknown,
     }
 }

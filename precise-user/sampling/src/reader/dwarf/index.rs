@@ -10,7 +10,7 @@ use gimli::constants as dw;
 use precise_code::types::Untyped;
 use rustc_hash::FxHashMap;
 
-use super::location::{Frame, locate};
+use super::location::{FrameBase, locate};
 use super::{Budget, Bytes, Entry, Place, Unit};
 
 /// Maximum number of units of a file.
@@ -145,7 +145,7 @@ impl Index {
                 dw::DW_TAG_variable => {
                     if let Some(gimli::AttributeValue::Exprloc(expression)) =
                         entry.attr_value(dw::DW_AT_location)
-                        && let Some(address) = locate(dwarf, unit, expression, Frame::Unknown).address
+                        && let Some(address) = locate(dwarf, unit, expression, FrameBase::Unknown).address
                     {
                         self.globals.insert(address, place);
                     }

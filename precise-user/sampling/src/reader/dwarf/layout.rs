@@ -1,9 +1,9 @@
 //! The layouts of types, for people.
 
 use gimli::constants as dw;
-use precise_code::types::{Field, Kind, Layout, Shape, TypeId, Types as _};
+use precise_code::types::{Field, Kind, TypeId, TypeLayout, TypeShape, Types as _};
 
-use super::types::{Member, Role, Table, bounded};
+use super::types::{Member, Role, TypeTable, bounded};
 
 /// Maximum number of fields of a layout.
 const MAX_FIELDS: usize = 2048;
@@ -27,15 +27,15 @@ struct Fields {
     packed: bool,
 }
 
-impl Table<'_, '_> {
+impl TypeTable<'_, '_> {
     /// Returns the layout of a type.
-    pub fn layout(&mut self, ty: TypeId) -> Layout {
+    pub fn layout(&mut self, ty: TypeId) -> TypeLayout {
         let size = self.size_of(ty);
         let name = self.name(ty, 0);
         let asked = self.get(ty).and_then(|node| node.alignment).filter(|n| n.is_power_of_two());
-        if self.shape(ty) != Shape::Composite {
+        if self.shape(ty) != TypeShape::Composite {
             let alignment = if size.is_power_of_two() && size <= MAX_ALIGNMENT { size } else { 1 };
-            return Layout { name, kind: Kind::Scalar, size, alignment, fields: Vec::new(), cut: false };
+            return TypeLayout { name, kind: Kind::Scalar, size, alignment, fields: Vec::new(), cut: false };
         }
         let mut fields = Fields { alignment: 1, ..Fields::default() };
         let kind = self.kind(ty);
@@ -46,7 +46,7 @@ impl Table<'_, '_> {
         fields.all.sort_by(|a, b| (a.offset, b.size, &a.name).cmp(&(b.offset, a.size, &b.name)));
         let sound = !fields.packed && size.is_multiple_of(fields.alignment);
         let alignment = asked.unwrap_or(if sound { fields.alignment } else { 1 });
-        Layout { name, kind, size, alignment, fields: fields.all, cut: fields.cut }
+        TypeLayout { name, kind, size, alignment, fields: fields.all, cut: fields.cut }
     }
 
     fn kind(&mut self, ty: TypeId) -> Kind {
@@ -103,7 +103,7 @@ impl Table<'_, '_> {
             let offset = base.saturating_add(member.offset);
             let inner = self.shape(member.ty);
             let opens =
-                inner == Shape::Composite && self.kind(member.ty) == Kind::Struct && depth < MAX_DEPTH;
+                inner == TypeShape::Composite && self.kind(member.ty) == Kind::Struct && depth < MAX_DEPTH;
             let in_union = depth == 0 && self.kind(ty) == Kind::Union;
             let name = format!("{prefix}{}", shown(member));
             if opens && !in_union && !self.members(member.ty).is_empty() {
@@ -148,12 +148,12 @@ impl Table<'_, '_> {
         let mut ty = ty;
         for _ in 0..MAX_DEPTH {
             match self.shape(ty) {
-                Shape::Array { element } => ty = element,
-                Shape::Scalar => {
+                TypeShape::Array { element } => ty = element,
+                TypeShape::Scalar => {
                     let size = self.size_of(ty);
                     return if size.is_power_of_two() { size.min(MAX_ALIGNMENT) } else { 1 };
                 }
-                Shape::Composite | Shape::Opaque => return 1,
+                TypeShape::Composite | TypeShape::Opaque => return 1,
             }
         }
         1
@@ -166,7 +166,7 @@ impl Table<'_, '_> {
         if depth > MAX_DEPTH {
             return "…".to_owned();
         }
-        if let Shape::Array { element } = self.shape(ty) {
+        if let TypeShape::Array { element } = self.shape(ty) {
             let of = self.name(element, depth + 1);
             let (whole, one) = (self.size_of(ty), self.size_of(element));
             let count = whole.checked_div(one).unwrap_or(0);

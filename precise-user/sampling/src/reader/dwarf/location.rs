@@ -26,7 +26,7 @@ pub(super) struct Located {
 
 /// How a function finds its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(super) enum FrameBase {
     /// The canonical frame address.
     Canonical,
     /// The value of a register plus a constant.
@@ -47,17 +47,17 @@ pub(super) fn register(number: gimli::Register) -> Option<RegisterNumber> {
 }
 
 /// Returns how a function finds its frame.
-pub(super) fn frame(unit: &Unit<'_>, expression: gimli::Expression<Bytes<'_>>) -> Frame {
+pub(super) fn frame(unit: &Unit<'_>, expression: gimli::Expression<Bytes<'_>>) -> FrameBase {
     let mut operations = expression.operations(unit.encoding());
     match operations.next() {
-        Ok(Some(Operation::CallFrameCFA)) => Frame::Canonical,
+        Ok(Some(Operation::CallFrameCFA)) => FrameBase::Canonical,
         Ok(Some(Operation::Register { register: number })) => {
-            register(number).map_or(Frame::Unknown, |number| Frame::Register(number, 0))
+            register(number).map_or(FrameBase::Unknown, |number| FrameBase::Register(number, 0))
         }
         Ok(Some(Operation::RegisterOffset { register: number, offset, .. })) => {
-            register(number).map_or(Frame::Unknown, |number| Frame::Register(number, offset))
+            register(number).map_or(FrameBase::Unknown, |number| FrameBase::Register(number, offset))
         }
-        _ => Frame::Unknown,
+        _ => FrameBase::Unknown,
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn locate(
     dwarf: &gimli::Dwarf<Bytes<'_>>,
     unit: &Unit<'_>,
     expression: gimli::Expression<Bytes<'_>>,
-    frame: Frame,
+    frame: FrameBase,
 ) -> Located {
     let mut located = Located::default();
     let mut operations = expression.operations(unit.encoding());
@@ -81,9 +81,9 @@ pub(super) fn locate(
             }
             Operation::FrameOffset { offset } => {
                 current = match frame {
-                    Frame::Canonical => Some(Home::Frame(offset)),
-                    Frame::Register(number, plus) => Some(Home::At(number, plus.wrapping_add(offset))),
-                    Frame::Unknown => None,
+                    FrameBase::Canonical => Some(Home::Frame(offset)),
+                    FrameBase::Register(number, plus) => Some(Home::At(number, plus.wrapping_add(offset))),
+                    FrameBase::Unknown => None,
                 };
             }
             Operation::CallFrameCFA => current = Some(Home::Frame(0)),

@@ -24,8 +24,8 @@ use precise_code::{Instruction, disassemble};
 use rustc_hash::FxHashMap;
 
 use self::index::Index;
-use self::sections::Contents;
-use self::types::Table;
+use self::sections::SectionContents;
+use self::types::TypeTable;
 use super::protocol::{FileId, MAX_ADDRESSES};
 
 /// Maximum number of entries of debug information that one answer visits.
@@ -70,7 +70,7 @@ impl Programs {
     /// # Errors
     ///
     /// Returns an error if the debug information cannot be read.
-    pub fn types(&mut self, id: FileId, copy: &File, code: &Code<'_>) -> io::Result<TypedCode> {
+    pub fn types(&mut self, id: FileId, copy: &File, code: &FunctionCode<'_>) -> io::Result<TypedCode> {
         self.clock += 1;
         if !self.kept.contains_key(&id) {
             if self.kept.len() >= MAX_FILES {
@@ -92,7 +92,7 @@ impl Programs {
 
 /// The code of a function.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Code<'a> {
+pub(super) struct FunctionCode<'a> {
     /// The virtual address at which it begins.
     pub start: u64,
     pub bytes: &'a [u8],
@@ -103,21 +103,21 @@ pub(super) struct Code<'a> {
 /// The debug information of one file.
 #[derive(Debug)]
 struct Program {
-    contents: Contents,
+    contents: SectionContents,
     index: Index,
     used: u64,
 }
 
 impl Program {
     fn of(copy: &File) -> io::Result<Self> {
-        Ok(Self { contents: Contents::of(copy)?, index: Index::default(), used: 0 })
+        Ok(Self { contents: SectionContents::of(copy)?, index: Index::default(), used: 0 })
     }
 
-    fn types(&mut self, code: &Code<'_>) -> TypedCode {
+    fn types(&mut self, code: &FunctionCode<'_>) -> TypedCode {
         let dwarf = self.contents.dwarf();
         let budget = Budget::new();
         let instructions = disassemble(code.bytes, code.start);
-        let mut table = match Table::of(&dwarf, &mut self.index, &budget) {
+        let mut table = match TypeTable::of(&dwarf, &mut self.index, &budget) {
             Ok(table) => table,
             Err(why) => return untyped(&instructions, code.wanted, why),
         };
@@ -155,7 +155,7 @@ fn not_decoded(offset: u64) -> TypedInstruction {
 }
 
 /// Returns the answer with the layouts that it refers to.
-fn answer(table: &mut Table<'_, '_>, found: FxHashMap<u64, Vec<Access>>, wanted: &[u64]) -> TypedCode {
+fn answer(table: &mut TypeTable<'_, '_>, found: FxHashMap<u64, Vec<Access>>, wanted: &[u64]) -> TypedCode {
     let mut code = TypedCode::default();
     let mut layouts = FxHashMap::default();
     let mut globals = FxHashMap::default();

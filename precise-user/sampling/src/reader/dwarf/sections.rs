@@ -36,7 +36,7 @@ const ZLIB: u32 = 1;
 
 /// The content of the sections of one file.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(super) struct SectionContents {
     mapping: Mapping,
     sections: Vec<(SectionId, Content)>,
 }
@@ -48,7 +48,7 @@ enum Content {
     Decompressed(Vec<u8>),
 }
 
-impl Contents {
+impl SectionContents {
     /// Reads the sections of a copy that the worker made.
     pub fn of(copy: &File) -> io::Result<Self> {
         let mut header = [0; 64];

@@ -51,7 +51,7 @@ fn typed(path: &Path, name: &str) -> TypedCode {
     let (start, bytes) = function(path, name);
     let wanted: Vec<u64> = disassemble(&bytes, start).iter().map(|i| i.offset).collect();
     let mut program = Program::of(&copy(&File::open(path).unwrap(), true).unwrap().file).unwrap();
-    program.types(&Code { start, bytes: &bytes, wanted: &wanted })
+    program.types(&FunctionCode { start, bytes: &bytes, wanted: &wanted })
 }
 
 /// Returns the fields that a function accesses, with the names of their types.
@@ -113,7 +113,7 @@ fn damaged_debug_information_ends_no_worker() {
             std::fs::write(&damaged, &content).unwrap();
             let copied = copy(&File::open(&damaged).unwrap(), true).unwrap().file;
             let Ok(mut program) = Program::of(&copied) else { continue };
-            let code = program.types(&Code { start, bytes: &bytes, wanted: &wanted });
+            let code = program.types(&FunctionCode { start, bytes: &bytes, wanted: &wanted });
             assert_eq!(code.instructions.len(), wanted.len());
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use gimli::constants as dw;
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
-use precise_code::types::{Global, Shape, TypeId, Types, Untyped};
+use precise_code::types::{Global, TypeId, TypeShape, Types, Untyped};
 use rustc_hash::FxHashMap;
 
 use super::index::Index;
@@ -22,19 +22,19 @@ const MAX_ARRAYS: usize = 16;
 const MAX_NAME: usize = 1024;
 
 /// The types and variables that one answer needs.
-pub(super) struct Table<'a, 'i> {
+pub(super) struct TypeTable<'a, 'i> {
     pub dwarf: &'i gimli::Dwarf<Bytes<'a>>,
     pub index: &'i mut Index,
     pub budget: &'i Budget,
     units: FxHashMap<u32, Option<Rc<Unit<'a>>>>,
-    nodes: Vec<Node>,
+    nodes: Vec<TypeNode>,
     by_place: FxHashMap<Place, Option<TypeId>>,
     by_name: FxHashMap<(String, u64), TypeId>,
 }
 
 /// A type.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct TypeNode {
     /// Its entry, behind typedefs and qualifiers.
     pub place: Place,
     pub tag: gimli::DwTag,
@@ -81,7 +81,7 @@ pub(super) enum Role {
     Variant,
 }
 
-impl<'a, 'i> Table<'a, 'i> {
+impl<'a, 'i> TypeTable<'a, 'i> {
     pub fn of(
         dwarf: &'i gimli::Dwarf<Bytes<'a>>,
         index: &'i mut Index,
@@ -187,7 +187,7 @@ impl<'a, 'i> Table<'a, 'i> {
     }
 
     /// Adds a type, unless another unit has described it already.
-    fn add(&mut self, node: Node) -> Option<TypeId> {
+    fn add(&mut self, node: TypeNode) -> Option<TypeId> {
         let key = match (node.build, node.size) {
             (Build::Composite | Build::Scalar, Some(size)) if !node.name.is_empty() => {
                 Some((node.name.clone(), size))
@@ -213,7 +213,7 @@ impl<'a, 'i> Table<'a, 'i> {
         entry: &Entry<'a>,
         typedef: String,
         alignment: Option<u64>,
-    ) -> Node {
+    ) -> TypeNode {
         let to = entry.attr_value(dw::DW_AT_type).and_then(|to| reference(start, to));
         let declared = entry.attr_value(dw::DW_AT_declaration).is_some();
         let tag = entry.tag();
@@ -236,7 +236,7 @@ impl<'a, 'i> Table<'a, 'i> {
         };
         let own = self.text(unit, entry);
         let name = if own.is_empty() { typedef } else { self.qualified(place, own) };
-        Node { place, tag, name, size, alignment, build, fields: None }
+        TypeNode { place, tag, name, size, alignment, build, fields: None }
     }
 
     /// Returns a name with its namespace, if the unit was read.
@@ -283,7 +283,7 @@ impl<'a, 'i> Table<'a, 'i> {
     }
 
     /// Returns a type.
-    pub fn get(&self, ty: TypeId) -> Option<&Node> {
+    pub fn get(&self, ty: TypeId) -> Option<&TypeNode> {
         self.nodes.get(ty.0 as usize)
     }
 
@@ -386,15 +386,15 @@ impl<'a, 'i> Table<'a, 'i> {
     }
 }
 
-impl Types for Table<'_, '_> {
-    fn shape(&mut self, ty: TypeId) -> Shape {
+impl Types for TypeTable<'_, '_> {
+    fn shape(&mut self, ty: TypeId) -> TypeShape {
         match self.get(ty).map(|node| node.build) {
-            Some(Build::Scalar | Build::Pointer(_)) => Shape::Scalar,
-            Some(Build::Composite) => Shape::Composite,
+            Some(Build::Scalar | Build::Pointer(_)) => TypeShape::Scalar,
+            Some(Build::Composite) => TypeShape::Composite,
             Some(Build::Array(element, _)) => {
-                self.intern(element).map_or(Shape::Opaque, |element| Shape::Array { element })
+                self.intern(element).map_or(TypeShape::Opaque, |element| TypeShape::Array { element })
             }
-            Some(Build::Opaque) | None => Shape::Opaque,
+            Some(Build::Opaque) | None => TypeShape::Opaque,
         }
     }
 
@@ -428,7 +428,7 @@ impl Types for Table<'_, '_> {
             let Some(rest) = offset.checked_sub(member.offset) else { continue };
             let size = self.size_of(member.ty);
             // An array at the end of a struct may have no length.
-            let endless = size == 0 && matches!(self.shape(member.ty), Shape::Array { .. });
+            let endless = size == 0 && matches!(self.shape(member.ty), TypeShape::Array { .. });
             if rest < size || endless {
                 found.push((member.ty, rest));
             }

@@ -8,7 +8,7 @@ use precise_common::unwind::Rule;
 use rustc_hash::FxHashMap;
 
 use super::rule;
-use super::table::Builder;
+use super::table::TableBuilder;
 use crate::reader::elf::{Segment, le32, le64};
 
 /// The bytes of a section.
@@ -25,12 +25,12 @@ const MAX_COMMON: usize = 64;
 
 /// The section that describes a function. Where both do, the first one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Source {
+pub(super) enum FrameSection {
     EhFrame,
     DebugFrame,
 }
 
-impl Source {
+impl FrameSection {
     /// The id that marks a common entry in a section; other numbers refer to one.
     fn common(self, wide: bool) -> u64 {
         match (self, wide) {
@@ -45,7 +45,7 @@ impl Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Function {
     start: u64,
-    source: Source,
+    source: FrameSection,
     offset: u32,
     length: u32,
 }
@@ -72,7 +72,7 @@ impl<'a> Functions<'a> {
     }
 
     /// Takes the functions of a section. What is damaged is skipped.
-    pub fn collect<'s, S>(&mut self, section: &S, bases: &BaseAddresses, source: Source)
+    pub fn collect<'s, S>(&mut self, section: &S, bases: &BaseAddresses, source: FrameSection)
     where
         S: UnwindSection<Bytes<'s>> + gimli::Section<Bytes<'s>>,
         S::Offset: From<usize>,
@@ -99,7 +99,7 @@ impl<'a> Functions<'a> {
         }
     }
 
-    fn take(&mut self, fde: &Fde<'_>, source: Source) {
+    fn take(&mut self, fde: &Fde<'_>, source: FrameSection) {
         let start = fde.initial_address();
         let holds = |segment: &&Segment| {
             (segment.vaddr..segment.vaddr.saturating_add(segment.file_size)).contains(&start)
@@ -127,7 +127,7 @@ impl<'a> Functions<'a> {
             let free = function.start >= end;
             if free {
                 end = function.end();
-            } else if function.source == Source::EhFrame {
+            } else if function.source == FrameSection::EhFrame {
                 contradicting += 1;
             }
             free
@@ -151,15 +151,15 @@ impl<'a> Functions<'a> {
         eh_frame: &EhFrame<Bytes<'_>>,
         debug_frame: &DebugFrame<Bytes<'_>>,
         bases: &BaseAddresses,
-        table: &mut Builder,
+        table: &mut TableBuilder,
     ) -> Result<u64, String> {
         let mut eh_frame = Evaluation::new(eh_frame, bases);
         let mut debug_frame = Evaluation::new(debug_frame, bases);
         let mut damaged = 0;
         for function in &self.all {
             let (rows, sound) = match function.source {
-                Source::EhFrame => eh_frame.function(function),
-                Source::DebugFrame => debug_frame.function(function),
+                FrameSection::EhFrame => eh_frame.function(function),
+                FrameSection::DebugFrame => debug_frame.function(function),
             };
             damaged += u64::from(!sound);
             table.function(rows, function.end())?;
@@ -177,16 +177,19 @@ struct Entry {
 
 impl Entry {
     /// Reads the entry at an offset; `None` at the end of the section.
-    fn read(bytes: &[u8], at: usize, source: Source) -> Option<Self> {
+    fn read(bytes: &[u8], at: usize, source: FrameSection) -> Option<Self> {
         let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
         let length = le32(rest, 0);
         let (wide, length, head) = match length {
-            0 if source == Source::EhFrame => return None,
+            0 if source == FrameSection::EhFrame => return None,
             u32::MAX => (true, le64(rest, 4), 12),
             length => (false, u64::from(length), 4),
         };
-        let id =
-            if wide && source == Source::DebugFrame { le64(rest, 12) } else { u64::from(le32(rest, head)) };
+        let id = if wide && source == FrameSection::DebugFrame {
+            le64(rest, 12)
+        } else {
+            u64::from(le32(rest, head))
+        };
         let end = usize::try_from(length).ok().and_then(|length| at.checked_add(head)?.checked_add(length));
         Some(Self { is_common: id == source.common(wide) || length == 0, end })
     }

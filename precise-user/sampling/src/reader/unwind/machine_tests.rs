@@ -12,7 +12,7 @@ use gimli::{
     CfaRule, CieOrFde, EvaluationResult, FrameDescriptionEntry, Location, Register, RegisterRule,
     UnwindContext, UnwindExpression, UnwindSection, Value, X86_64,
 };
-use precise_common::unwind::{End, Frame, Memory, Region, Rule, kind, region, row, span, step};
+use precise_common::unwind::{End, Memory, Region, Rule, UnwindFrame, kind, region, row, span, step};
 
 use super::functions::Bytes;
 use super::*;
@@ -207,7 +207,7 @@ impl Compared {
 /// Returns what the table says of an address.
 fn found(memory: &Mapped<'_>, now: Registers) -> Result<Registers, End> {
     let region = Region::default();
-    let mut frame = Frame { ip: now.ip, sp: now.sp, bp: now.bp.unwrap_or(0), exact: 1, region };
+    let mut frame = UnwindFrame { ip: now.ip, sp: now.sp, bp: now.bp.unwrap_or(0), exact: 1, region };
     step(memory, span::pack(0, 1), &mut frame)?;
     Ok(Registers { ip: frame.ip, sp: frame.sp, bp: (frame.bp != 0).then_some(frame.bp) })
 }
@@ -299,7 +299,7 @@ fn check_file(path: &Path) -> Option<(Compared, f64)> {
     let info = read(&file).ok()?;
     let ms = begun.elapsed().as_secs_f64() * 1e3;
     assert_eq!(info.check(), Ok(()), "{path:?}");
-    let Code::Table(table) = &info.code else { return None };
+    let CodeUnwinding::Table(table) = &info.code else { return None };
     let mut header = [0; 64];
     let got = read_up_to(&file, &mut header, 0).ok()?;
     let sections = Sections::read(&file, &header, got).ok()?;
@@ -381,7 +381,7 @@ fn the_table_of_the_largest_library_comes_through_a_reader() {
     let mut reader = crate::reader::Reader::start().expect("a reader");
     let id = reader.new_id();
     let info = reader.unwind(id, &file).unwrap_or_else(|why| panic!("{path:?}: {why}"));
-    assert!(matches!(info.code, Code::Table(_)), "{path:?}: {:?}", info.code);
+    assert!(matches!(info.code, CodeUnwinding::Table(_)), "{path:?}: {:?}", info.code);
     assert_eq!(reader.lost_workers(), 0);
 }
 

@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use super::elf::{Headers, PF_X, Segment, is_wide, le16, read_up_to, read_vec};
 use super::protocol::MAX_TEXT;
-use super::sections::{Section, Sections};
-use functions::{Functions, Source};
-use table::Builder;
+use super::sections::{FileSection, Sections};
+use functions::{FrameSection, Functions};
+use table::TableBuilder;
 pub use table::UnwindTable;
 
 /// Maximum number of bytes of a section that is read. That of a browser has 30 MiB.
@@ -39,7 +39,7 @@ pub struct UnwindInfo {
     /// The loadable segments that are executable, for the bias of a mapping.
     pub segments: Vec<Segment>,
     /// How its code is unwound.
-    pub code: Code,
+    pub code: CodeUnwinding,
     /// The number of functions whose unwind information is damaged, or contradicts that of another
     /// function. The table has nothing about them, or says that they are unsupported.
     pub skipped: u64,
@@ -47,7 +47,7 @@ pub struct UnwindInfo {
 
 /// How the code of a file is unwound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Code {
+pub enum CodeUnwinding {
     /// By a table.
     Table(UnwindTable),
     /// By frame pointers: most of the code was compiled by Go, which keeps them.
@@ -68,9 +68,9 @@ impl UnwindInfo {
             return Err("it has too many segments");
         }
         match &self.code {
-            Code::Table(table) => table.check(),
-            Code::None(reason) if reason.len() > MAX_TEXT => Err("its reason is too long"),
-            Code::None(_) | Code::FramePointers => Ok(()),
+            CodeUnwinding::Table(table) => table.check(),
+            CodeUnwinding::None(reason) if reason.len() > MAX_TEXT => Err("its reason is too long"),
+            CodeUnwinding::None(_) | CodeUnwinding::FramePointers => Ok(()),
         }
     }
 }
@@ -88,7 +88,7 @@ pub(super) fn read(file: &File) -> io::Result<UnwindInfo> {
     let headers = Headers::read(file)?.ok_or_else(not_elf)?;
     let mut segments = headers.segments;
     segments.retain(|segment| segment.flags & PF_X != 0);
-    let mut info = UnwindInfo { segments, code: Code::FramePointers, skipped: 0 };
+    let mut info = UnwindInfo { segments, code: CodeUnwinding::FramePointers, skipped: 0 };
     // e_type, e_machine.
     let made = if !wide || le16(&header, 18) != X86_64 {
         Err("is not a program for x86-64".to_owned())
@@ -98,7 +98,7 @@ pub(super) fn read(file: &File) -> io::Result<UnwindInfo> {
         let sections = Sections::read(file, &header, got)?;
         code(file, &sections, &info.segments, &mut info.skipped)?
     };
-    info.code = made.unwrap_or_else(Code::None);
+    info.code = made.unwrap_or_else(CodeUnwinding::None);
     Ok(info)
 }
 
@@ -108,18 +108,18 @@ fn code(
     sections: &Sections,
     segments: &[Segment],
     skipped: &mut u64,
-) -> io::Result<Result<Code, String>> {
+) -> io::Result<Result<CodeUnwinding, String>> {
     let go = [".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"];
     let go = go.iter().any(|name| sections.named(name).is_some());
     let eh_frame = content(file, sections, ".eh_frame")?;
     let debug_frame = content(file, sections, ".debug_frame")?;
     let (eh_frame, debug_frame) = match (eh_frame, debug_frame) {
-        (Ok(None), Ok(None)) if go => return Ok(Ok(Code::FramePointers)),
+        (Ok(None), Ok(None)) if go => return Ok(Ok(CodeUnwinding::FramePointers)),
         (Ok(None), Ok(None)) => return Ok(Err("has no .eh_frame section".to_owned())),
         // The other section may be enough.
         (Ok(Some(eh_frame)), debug_frame) => (eh_frame, debug_frame.ok().flatten().unwrap_or_default()),
         (_, Ok(Some(debug_frame))) => (Vec::new(), debug_frame),
-        (Err(_), _) | (_, Err(_)) if go => return Ok(Ok(Code::FramePointers)),
+        (Err(_), _) | (_, Err(_)) if go => return Ok(Ok(CodeUnwinding::FramePointers)),
         (Err(why), _) | (_, Err(why)) => return Ok(Err(why)),
     };
     let address = |name: &str| sections.named(name).map_or(0, |section| section.address);
@@ -131,20 +131,20 @@ fn code(
     let debug_frame = DebugFrame::new(&debug_frame, LittleEndian);
 
     let mut functions = Functions::new(segments);
-    functions.collect(&eh_frame, &bases, Source::EhFrame);
-    functions.collect(&debug_frame, &bases, Source::DebugFrame);
+    functions.collect(&eh_frame, &bases, FrameSection::EhFrame);
+    functions.collect(&debug_frame, &bases, FrameSection::DebugFrame);
     let functions = functions.sorted();
     *skipped += functions.skipped;
     let text = segments.iter().map(|segment| segment.file_size).fold(0, u64::saturating_add);
     // Such a program has C code as well, with unwind information of its own.
     if go && functions.bytes() < text / 2 {
-        return Ok(Ok(Code::FramePointers));
+        return Ok(Ok(CodeUnwinding::FramePointers));
     }
-    let mut builder = Builder::default();
+    let mut builder = TableBuilder::default();
     let built = functions.evaluate(&eh_frame, &debug_frame, &bases, &mut builder);
     Ok(built.and_then(|damaged| {
         *skipped += damaged;
-        builder.finish().map(Code::Table).ok_or_else(|| {
+        builder.finish().map(CodeUnwinding::Table).ok_or_else(|| {
             let section = if eh_frame.reader().is_empty() { ".debug_frame" } else { ".eh_frame" };
             format!("has a section {section} without a function that can be read")
         })
@@ -155,7 +155,7 @@ fn code(
 /// read.
 fn content(file: &File, sections: &Sections, name: &str) -> io::Result<Result<Option<Vec<u8>>, String>> {
     let Some(section) = sections.named(name).filter(|section| section.size > 0) else { return Ok(Ok(None)) };
-    let Section { size, offset, compressed, .. } = *section;
+    let FileSection { size, offset, compressed, .. } = *section;
     if compressed {
         return Ok(Err(format!("has a compressed section {name}, which is not read")));
     }

@@ -63,7 +63,7 @@ impl UnwindTable {
 
 /// Builds a table from functions in the order of their addresses.
 #[derive(Debug, Default)]
-pub(super) struct Builder {
+pub(super) struct TableBuilder {
     table: UnwindTable,
     /// The index of each rule.
     index: FxHashMap<Rule, u16>,
@@ -73,7 +73,7 @@ pub(super) struct Builder {
     end: u64,
 }
 
-impl Builder {
+impl TableBuilder {
     /// Adds a function by its rows. There is a gap between functions that do not follow each other.
     ///
     /// # Errors

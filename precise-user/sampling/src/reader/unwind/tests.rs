@@ -110,7 +110,7 @@ fn debug_frame(functions: &[Function]) -> Vec<u8> {
 fn table_of(sections: &[Part<'_>]) -> (UnwindTable, u64) {
     let info = info(&elf((CODE, SIZE), sections));
     match info.code {
-        Code::Table(table) => (table, info.skipped),
+        CodeUnwinding::Table(table) => (table, info.skipped),
         other => panic!("{other:?}"),
     }
 }
@@ -239,7 +239,7 @@ fn debug_frame_fills_what_eh_frame_leaves() {
 fn a_file_without_a_table_says_why() {
     let code = |sections: &[Part<'_>]| info(&elf((CODE, SIZE), sections)).code;
     let reason = |sections: &[Part<'_>]| match code(sections) {
-        Code::None(reason) => reason,
+        CodeUnwinding::None(reason) => reason,
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(&[]), "has no .eh_frame section");
@@ -254,19 +254,22 @@ fn a_file_without_a_table_says_why() {
     );
     let mut other = elf((CODE, SIZE), &[]);
     other[18] = 183;
-    assert_eq!(info(&other).code, Code::None("is not a program for x86-64".to_owned()));
+    assert_eq!(info(&other).code, CodeUnwinding::None("is not a program for x86-64".to_owned()));
     (other[18], other[16]) = (62, 1);
-    assert_eq!(info(&other).code, Code::None("is neither a program nor a library".to_owned()));
+    assert_eq!(info(&other).code, CodeUnwinding::None("is neither a program nor a library".to_owned()));
 
-    assert_eq!(code(&[(".gopclntab", 2, b"x")]), Code::FramePointers);
+    assert_eq!(code(&[(".gopclntab", 2, b"x")]), CodeUnwinding::FramePointers);
     let little = eh_frame(&[(CODE, 16, vec![])]);
-    assert_eq!(code(&[(".eh_frame", 2, &little), (".gopclntab", 2, b"x")]), Code::FramePointers);
+    assert_eq!(code(&[(".eh_frame", 2, &little), (".gopclntab", 2, b"x")]), CodeUnwinding::FramePointers);
     let much = eh_frame(&[(CODE, SIZE as u32, vec![])]);
-    assert!(matches!(code(&[(".eh_frame", 2, &much), (".note.go.buildid", 2, b"x")]), Code::Table(_)));
+    assert!(matches!(
+        code(&[(".eh_frame", 2, &much), (".note.go.buildid", 2, b"x")]),
+        CodeUnwinding::Table(_)
+    ));
 
     let far = eh_frame(&[(CODE, 16, vec![]), (CODE + (2 << 30), 16, vec![])]);
     let far = info(&elf((0, 4 << 30), &[(".eh_frame", 2, &far)]));
-    assert_eq!(far.code, Code::None("has code that spans more than 1024 MiB".to_owned()));
+    assert_eq!(far.code, CodeUnwinding::None("has code that spans more than 1024 MiB".to_owned()));
 }
 
 #[test]
@@ -300,7 +303,7 @@ fn a_function_with_too_many_rows_is_unsupported_from_there_on() {
     let steps = (1..=(1 << 20) + 2).map(|at| (at, Cfi::CfaOffset(8 + at as i32 % 2 * 8))).collect();
     let section = eh_frame(&[(CODE, 2 << 20, steps)]);
     let info = info(&elf((CODE, 4 << 20), &[(".eh_frame", 2, &section)]));
-    let Code::Table(table) = info.code else { panic!("{:?}", info.code) };
+    let CodeUnwinding::Table(table) = info.code else { panic!("{:?}", info.code) };
     let rows = rows(&table);
     assert_eq!((info.skipped, rows.len()), (1, 1 + (1 << 20) + 2));
     assert_eq!(rows[1 + (1 << 20)], (CODE + (1 << 20), Rule::UNSUPPORTED));
@@ -314,7 +317,7 @@ fn a_table_that_is_not_sound_is_refused() {
     let check = |change: &dyn Fn(&mut UnwindTable)| {
         let mut table = sound.clone();
         change(&mut table);
-        UnwindInfo { segments: Vec::new(), code: Code::Table(table), skipped: 0 }.check()
+        UnwindInfo { segments: Vec::new(), code: CodeUnwinding::Table(table), skipped: 0 }.check()
     };
     assert_eq!(check(&|_| {}), Ok(()));
     assert!(check(&|table| table.pages.clear()).is_err());
@@ -326,7 +329,7 @@ fn a_table_that_is_not_sound_is_refused() {
     assert!(check(&|table| table.rows[1] |= 0xff_0000).is_err());
     assert!(check(&|table| table.rules.clear()).is_err());
     assert!(check(&|table| table.pages.resize(1 << 20, 0)).is_err());
-    let reason = UnwindInfo { segments: Vec::new(), code: Code::None("x".repeat(5000)), skipped: 0 };
+    let reason = UnwindInfo { segments: Vec::new(), code: CodeUnwinding::None("x".repeat(5000)), skipped: 0 };
     assert!(reason.check().is_err());
 }
 

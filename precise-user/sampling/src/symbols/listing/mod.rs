@@ -18,11 +18,12 @@ use precise_code::{FunctionId, Instruction, SourceLine, disassemble};
 pub use source::{MAX_SOURCES, Outside, SourceFiles};
 
 use super::{
-    SymbolOptions, files::Files, kernel::KernelSymbols, mapping::DELETED, notes::Notes, opening::open_in_root,
+    SymbolOptions, files::OpenFiles, kernel::KernelSymbols, mapping::DELETED, notes::Notes,
+    opening::open_in_root,
 };
 use crate::reader::{
     Reader,
-    protocol::{FileId, Line, Symbol},
+    protocol::{FileId, FileLine, Symbol},
 };
 use precise_model::Reason;
 
@@ -39,7 +40,7 @@ const MAX_TROUBLES: usize = 8;
 pub struct Listings {
     /// Started when the first function of a file is read.
     reader: Option<Reader>,
-    open: Files,
+    open: OpenFiles,
     /// Why files could not be read.
     troubles: Notes,
     kernel: KernelSymbols,
@@ -53,7 +54,7 @@ impl Listings {
     pub fn new(options: &SymbolOptions, files: &Path) -> Self {
         let kallsyms = options.root.join("proc/kallsyms");
         let kernel = KernelSymbols::new(options.root.clone(), Some(kallsyms), true);
-        let open = Files::new(options.root.join("proc"), options.debug_dirs.clone(), None, MAX_FILES);
+        let open = OpenFiles::new(options.root.join("proc"), options.debug_dirs.clone(), None, MAX_FILES);
         let (root, files) = (options.root.clone(), files.to_owned());
         Self { reader: None, open, troubles: Notes::new(MAX_TROUBLES), kernel, root, files }
     }
@@ -136,7 +137,7 @@ impl Listings {
 /// Reads a function of an open file.
 fn disassembled(
     reader: &mut Reader,
-    files: &mut Files,
+    files: &mut OpenFiles,
     id: FileId,
     function: &FunctionId,
 ) -> Result<Vec<Instruction>, Reason> {
@@ -153,7 +154,7 @@ fn disassembled(
 /// and its bytes.
 fn code(
     reader: &mut Reader,
-    files: &mut Files,
+    files: &mut OpenFiles,
     id: FileId,
     function: &FunctionId,
 ) -> Result<(u64, Vec<u8>), Reason> {
@@ -173,7 +174,7 @@ fn code(
 
 /// Returns the source lines of an address, from the innermost to the outermost function.
 fn frames(symbol: &Symbol) -> Vec<SourceLine> {
-    let place = |function: &str, line: Option<&Line>| {
+    let place = |function: &str, line: Option<&FileLine>| {
         let line = line?;
         Some(SourceLine { function: function.to_owned(), file: line.path.clone(), line: line.number? })
     };

@@ -5,19 +5,19 @@ use precise_model::digits::thousands;
 
 /// Limits on the memory of [`Processes`](super::Processes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct HistoryLimits {
     /// Maximum number of bytes of all processes, their names, mappings and the paths of the mapped
     /// files.
     pub bytes: usize,
 }
 
-impl Limits {
+impl HistoryLimits {
     /// The default of [`Limits::bytes`]. A process that was started by fork and exec takes 2 to 3
     /// KB, so an epoch can have 100,000 of them, and a machine 10,000 processes with 400 mappings.
     pub const BYTES: usize = 256 << 20;
 }
 
-impl Default for Limits {
+impl Default for HistoryLimits {
     fn default() -> Self {
         Self { bytes: Self::BYTES }
     }
@@ -25,7 +25,7 @@ impl Default for Limits {
 
 /// Counts of data that was forgotten here to limit memory, or lost by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct ForgottenCounts {
     /// Number of processes whose mappings were forgotten.
     pub spaces: u64,
     /// Number of ended processes that were forgotten before they had been named.
@@ -39,7 +39,7 @@ pub struct Counts {
     pub records_lost: u64,
 }
 
-impl Counts {
+impl ForgottenCounts {
     /// Returns one sentence about what was forgotten, and one about files that were not opened.
     pub fn notes(&self) -> Vec<String> {
         let counted = |count, one: &str, many: &str| {

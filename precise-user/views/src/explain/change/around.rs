@@ -2,11 +2,11 @@
 
 use super::series::{ColumnSums, Timeline, User};
 use super::when::When;
-use crate::explain::{Number, Unit, thresholds};
+use crate::explain::{FindingUnit, Number, thresholds};
 use precise_model::digits::{percent_to, thousands};
 
 /// A user in a part of the run, and in the rest.
-pub struct Around<'a> {
+pub struct UserInPart<'a> {
     name: &'a str,
     inside: ColumnSums,
     outside: ColumnSums,
@@ -26,7 +26,7 @@ pub struct Said {
     pub short: String,
 }
 
-impl<'a> Around<'a> {
+impl<'a> UserInPart<'a> {
     /// Returns a user of a timeline in a part of the run.
     pub fn of(line: &Timeline, user: &'a User, when: &When) -> Self {
         let all = 0..user.cells.len();
@@ -85,7 +85,7 @@ impl<'a> Around<'a> {
                 thousands(inside.cycles.round() as u64),
                 thousands(outside.cycles.round() as u64)
             );
-            let number = Number::counted(Unit::Times, inside.cycles / outside.cycles.max(1.0));
+            let number = Number::counted(FindingUnit::Times, inside.cycles / outside.cycles.max(1.0));
             let is_longer = inside.cycles - outside.cycles >= thresholds::CHANGE_OF_CYCLES;
             (is_longer && number.value >= thresholds::CHANGE_OF_LATENCY).then(|| Said {
                 number: Some(number),
@@ -117,7 +117,7 @@ impl<'a> Around<'a> {
         let (name, when) = (self.name, &self.when);
         let instead = percent_to(outside, 1);
         (inside - outside >= thresholds::CHANGE_OF_MEMORY).then(|| Said {
-            number: Some(Number::counted(Unit::Share, inside)),
+            number: Some(Number::counted(FindingUnit::Share, inside)),
             threshold: outside + thresholds::CHANGE_OF_MEMORY,
             says: format!("of the accesses of {name} {when} went to memory, instead of {instead}"),
             short: format!(
@@ -129,7 +129,7 @@ impl<'a> Around<'a> {
 
     fn far_latency(&self) -> Option<Said> {
         let (inside, outside) = self.inside.far_latency().zip(self.outside.far_latency())?;
-        let number = Number::counted(Unit::Times, inside / outside.max(1.0));
+        let number = Number::counted(FindingUnit::Times, inside / outside.max(1.0));
         let (name, when) = (self.name, &self.when);
         let cycles = format!(
             "{} core cycles on average instead of {}",
@@ -150,7 +150,7 @@ impl<'a> Around<'a> {
         let (inside, outside) = self.rates();
         let per_second = |rate: f64| thousands(rate.round() as u64);
         let said = |number: Option<f64>, says: String, short: String| Said {
-            number: number.map(|times| Number::counted(Unit::Times, times)),
+            number: number.map(|times| Number::counted(FindingUnit::Times, times)),
             threshold: thresholds::CHANGE,
             says,
             short,

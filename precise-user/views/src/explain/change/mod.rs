@@ -10,10 +10,10 @@ mod when;
 pub(super) use series::is_far;
 
 use super::{CheckAnswer, Finding, Look, Quiet, Topic, Unknown, thresholds};
-use around::{Around, Said};
+use around::{Said, UserInPart};
 use interval::find;
 use precise_model::digits::{counted, percent_to, thousands};
-use series::{FEWEST, Measure, Of, Timeline, timeline, users_of};
+use series::{ChangeMeasure, FEWEST, Of, Timeline, timeline, users_of};
 use when::When;
 
 /// The number of findings of an event.
@@ -25,7 +25,7 @@ const NAMED: usize = 3;
 #[derive(Clone)]
 struct Change {
     user: usize,
-    measure: Measure,
+    measure: ChangeMeasure,
     when: When,
     distance: f64,
 }
@@ -61,7 +61,7 @@ fn changed(look: &Look<'_>) -> Vec<Changed> {
     let mut series = Vec::new();
     for (event, changed) in all.iter_mut().enumerate() {
         for (user, of) in changed.line.users.iter().enumerate() {
-            for measure in Measure::ALL {
+            for measure in ChangeMeasure::ALL {
                 if let Some(points) = of.points(measure, &changed.line.seconds) {
                     changed.measured = true;
                     which.push((event, user, measure));
@@ -122,18 +122,19 @@ fn plural(look: &Look<'_>) -> &'static str {
 
 /// Returns the findings: first who became slower, with who changed then; then other changes.
 fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -> Vec<Finding> {
-    let by = |wanted: &[Measure]| {
+    let by = |wanted: &[ChangeMeasure]| {
         let mut found: Vec<&Change> =
             changes.iter().filter(|change| wanted.contains(&change.measure)).collect();
         found.sort_by(|a, b| b.distance.total_cmp(&a.distance));
         found
     };
-    let slower = by(&[Measure::Tail, Measure::Latency, Measure::Alike, Measure::Memory]);
+    let slower =
+        by(&[ChangeMeasure::Tail, ChangeMeasure::Latency, ChangeMeasure::Alike, ChangeMeasure::Memory]);
     // Who does more than usual does something else than usual, and is rather a cause.
     let (busier, slower): (Vec<&Change>, Vec<&Change>) =
         slower.into_iter().partition(|change| around(line, change).is_some_and(|around| around.rises()));
     let slower = slower.into_iter().chain(busier).map(|change| (change, true));
-    let rates = by(&[Measure::Rate]);
+    let rates = by(&[ChangeMeasure::Rate]);
     let mut told: Vec<(usize, When)> = Vec::new();
     let mut findings = Vec::new();
     for (change, is_slower) in slower.chain(rates.into_iter().map(|change| (change, false))) {
@@ -164,8 +165,8 @@ fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -
     findings
 }
 
-fn around<'a>(line: &'a Timeline, change: &Change) -> Option<Around<'a>> {
-    line.users.get(change.user).map(|user| Around::of(line, user, &change.when))
+fn around<'a>(line: &'a Timeline, change: &Change) -> Option<UserInPart<'a>> {
+    line.users.get(change.user).map(|user| UserInPart::of(line, user, &change.when))
 }
 
 /// Returns the part of the run in which a user was slower, which may be the rest of a change's, and
@@ -200,11 +201,12 @@ fn others(line: &Timeline, changes: &[Change], change: &Change) -> (Vec<usize>, 
     }
     // Who is more active may slow others whose own series are too noisy for the test. One user is
     // compared in one part of the run that does not depend on it.
-    if changes.iter().any(|own| own.user == change.user && own.measure == Measure::Rate)
+    if changes.iter().any(|own| own.user == change.user && own.measure == ChangeMeasure::Rate)
         && around(line, change).is_some_and(|around| around.rises())
     {
         for user in (0..line.users.len()).filter(|user| *user != change.user) {
-            let said = line.users.get(user).and_then(|of| Around::of(line, of, &change.when).surely_slower());
+            let said =
+                line.users.get(user).and_then(|of| UserInPart::of(line, of, &change.when).surely_slower());
             changed.extend(said.map(|said| (user, 0.0, said.short)));
         }
     }

@@ -1,6 +1,6 @@
 //! What each cgroup (or process) did, by time.
 
-use precise_common::data_src::Level;
+use precise_common::data_src::MemoryLevel;
 use precise_common::latency;
 use precise_model::{Capture, CpuGap, Dimension, Epoch, Name, NameId, Row};
 use rustc_hash::FxHashMap;
@@ -56,7 +56,7 @@ impl ColumnSums {
         }
         if row.data_src != 0 {
             let source = row.data_source();
-            if source.level != Level::Na {
+            if source.level != MemoryLevel::Na {
                 self.served += weight;
                 self.far += if far { weight } else { 0.0 };
             }
@@ -90,12 +90,12 @@ fn cycles(row: &Row) -> Option<f64> {
 
 /// The average latency of each level in the whole run.
 #[derive(Default)]
-struct Levels(FxHashMap<(Level, bool), (f64, f64)>);
+struct Levels(FxHashMap<(MemoryLevel, bool), (f64, f64)>);
 
 impl Levels {
-    fn of(row: &Row) -> (Level, bool) {
+    fn of(row: &Row) -> (MemoryLevel, bool) {
         let source = row.data_source();
-        if row.data_src == 0 { (Level::Na, false) } else { (source.level, source.remote) }
+        if row.data_src == 0 { (MemoryLevel::Na, false) } else { (source.level, source.remote) }
     }
 
     fn add(&mut self, row: &Row, weight: f64) {
@@ -111,8 +111,8 @@ impl Levels {
 }
 
 /// Returns whether a level is memory and not a cache.
-pub fn is_far(level: Level) -> bool {
-    matches!(level, Level::Ram | Level::Pmem | Level::Cxl)
+pub fn is_far(level: MemoryLevel) -> bool {
+    matches!(level, MemoryLevel::Ram | MemoryLevel::Pmem | MemoryLevel::Cxl)
 }
 
 /// A cgroup or process, column by column.
@@ -123,7 +123,7 @@ pub struct User {
 
 /// The measures of a user that may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum ChangeMeasure {
     /// Samples per second.
     Rate,
     /// The average logarithm of the latency.
@@ -137,7 +137,7 @@ pub enum Measure {
     Memory,
 }
 
-impl Measure {
+impl ChangeMeasure {
     pub const ALL: [Self; 5] = [Self::Rate, Self::Latency, Self::Alike, Self::Tail, Self::Memory];
 }
 
@@ -151,12 +151,12 @@ impl User {
 
     /// Returns a measure by column; `None` if there are too few samples. Each value is transformed
     /// so that its variance does not depend on its size.
-    pub fn points(&self, measure: Measure, seconds: &[f64]) -> Option<Points> {
+    pub fn points(&self, measure: ChangeMeasure, seconds: &[f64]) -> Option<Points> {
         let all = self.sum(0..self.cells.len());
         let enough = match measure {
-            Measure::Rate => all.weight,
-            Measure::Latency | Measure::Alike | Measure::Tail => all.timed / 2.0,
-            Measure::Memory => all.served / 2.0,
+            ChangeMeasure::Rate => all.weight,
+            ChangeMeasure::Latency | ChangeMeasure::Alike | ChangeMeasure::Tail => all.timed / 2.0,
+            ChangeMeasure::Memory => all.served / 2.0,
         };
         if enough < FEWEST_SAMPLES {
             return None;
@@ -166,15 +166,19 @@ impl User {
         let share = |part: f64, whole: f64| (part / whole).clamp(0.0, 1.0).sqrt().asin();
         let points = self.cells.iter().zip(seconds).map(|(cell, seconds)| match measure {
             // The fewer seconds were measured, the less a rate tells.
-            Measure::Rate if *seconds > 0.0 => ((cell.weight * usual / seconds).sqrt(), seconds / usual),
-            Measure::Alike if cell.expected > 0.0 => ((cell.waited / cell.expected).ln(), cell.expected),
-            Measure::Latency if cell.timed > 0.0 => (cell.log_sum / cell.timed, cell.timed),
-            Measure::Tail if cell.timed > 0.0 => {
+            ChangeMeasure::Rate if *seconds > 0.0 => {
+                ((cell.weight * usual / seconds).sqrt(), seconds / usual)
+            }
+            ChangeMeasure::Alike if cell.expected > 0.0 => {
+                ((cell.waited / cell.expected).ln(), cell.expected)
+            }
+            ChangeMeasure::Latency if cell.timed > 0.0 => (cell.log_sum / cell.timed, cell.timed),
+            ChangeMeasure::Tail if cell.timed > 0.0 => {
                 let buckets = cell.latencies.buckets();
                 let tail = buckets.filter(|(bucket, _)| latency::lower(bucket + 1) > u64::from(slow));
                 (share(tail.map(|(_, samples)| samples.weight.sum).sum(), cell.timed), cell.timed)
             }
-            Measure::Memory if cell.served > 0.0 => (share(cell.far, cell.served), cell.served),
+            ChangeMeasure::Memory if cell.served > 0.0 => (share(cell.far, cell.served), cell.served),
             _ => (0.0, 0.0),
         });
         Some(points.collect())
@@ -244,7 +248,8 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
         };
         let Name::Known(id) = name else { continue };
         let weight = weight_of(row);
-        let (sum, cells) = found.entry(id).or_insert_with(|| (0.0, vec![ColumnSums::default(); columns.len()]));
+        let (sum, cells) =
+            found.entry(id).or_insert_with(|| (0.0, vec![ColumnSums::default(); columns.len()]));
         *sum += weight;
         if let Some(cell) = cells.get_mut(row.epoch as usize / each) {
             cell.add(row, weight, &levels);

@@ -10,7 +10,7 @@ use super::*;
 use crate::render::TextOptions;
 use crate::testing::shown;
 use kinds::{KINDS, Planted};
-use precise_model::testing::{Builder, L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM, ibs_op};
+use precise_model::testing::{CaptureBuilder, L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM, ibs_op};
 use precise_model::{CpuGap, Name, Node};
 
 const STORE: u64 = 0x508_0144;
@@ -74,7 +74,7 @@ impl Random {
 /// Returns a minute of four services of four threads each, changed by `plant`.
 fn capture(seed: u64, plant: &dyn Fn(&mut Access)) -> Capture {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let mut made = Builder::new();
+    let mut made = CaptureBuilder::new();
     let meta = made.meta();
     meta.events[0].name = "loads".into();
     ibs_op(&mut meta.events[0]);
