@@ -14,7 +14,7 @@ pub const KEY_WORDS: usize = 5;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cell {
-    /// The dimensions of the samples; see [`Key`].
+    /// The dimensions of the samples; see [`CellKey`].
     pub key: CellKey,
     /// The number of samples. To overflow it, an epoch would need more than 10⁹ samples with one
     /// key on one CPU. Zero means that the cell is free.
@@ -58,8 +58,8 @@ const _: () = assert!(size_of::<CellKey>() == KEY_WORDS * 8);
 /// | 54 | the latency bucket is valid |
 /// | 55 | the IP is in the kernel |
 /// | 56 | the IP is exact |
-/// | 57 | bits 0–45 are an [`Outcome`] of an op instead of the data source |
-/// | 58 | bits 0–45 are an [`Outcome`] of a fetch instead of the data source |
+/// | 57 | bits 0–45 are an [`OutcomeBits`] of an op instead of the data source |
+/// | 58 | bits 0–45 are an [`OutcomeBits`] of a fetch instead of the data source |
 /// | 59–62 | width of the access in bytes, as its power of two plus 1; or the size of the data's page, if bit 63 is set; 0 if not known |
 /// | 63 | bits 59–62 are the size of the page |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

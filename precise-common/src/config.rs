@@ -102,7 +102,7 @@ pub mod source {
     /// Address and latency are those of a tagged branch: the branch target, and the core cycles
     /// from tag to retirement.
     pub const OF_BRANCH: u32 = 1 << 5;
-    /// The CPU has the errata of Zen 3; see [`crate::ibs::Outcome::of_op`].
+    /// The CPU has the errata of Zen 3; see [`crate::ibs::OutcomeBits::of_op`].
     pub const ZEN3_ERRATA: u32 = 1 << 6;
     /// Every sample is a store, even if the data source reports a load; see
     /// [`crate::data_src::DataSource::as_store`].
@@ -153,7 +153,7 @@ pub mod key {
     pub const DATA_SRC: u32 = 1 << 5;
     /// Latency bucket. Without it, the latency is still summed.
     pub const LATENCY: u32 = 1 << 6;
-    /// Outcome of the op or fetch ([`crate::ibs::Outcome`]), masked with
+    /// Outcome of the op or fetch ([`crate::ibs::OutcomeBits`]), masked with
     /// [`super::Config::data_src_mask`]. Cannot be combined with `DATA_SRC`, because both use the
     /// same bits of the class.
     pub const OUTCOME: u32 = 1 << 7;
@@ -191,7 +191,7 @@ pub mod field {
     pub const EXACT: u32 = 1 << 3;
 }
 
-/// The operand of a filter slot: values of [`Slot::operand`].
+/// The operand of a filter slot: values of [`FilterSlot::operand`].
 pub mod operand {
     /// No operand: this slot and all slots after it are not used.
     pub const NONE: u32 = 0;
@@ -226,7 +226,7 @@ pub mod operand {
     pub const GID: u32 = 14;
     /// Cgroup id, as in the map key: one cgroup, not its subtree.
     pub const CGROUP: u32 = 15;
-    /// [`crate::ibs::Outcome`]; 0 if the sample has none.
+    /// [`crate::ibs::OutcomeBits`]; 0 if the sample has none.
     pub const OUTCOME: u32 = 16;
     /// Cgroups of the v2 hierarchy that are [`super::watched`], with their subtrees: `high` has the
     /// [`super::watched::levels`] below the root on which they may be.
@@ -266,7 +266,7 @@ pub mod watched {
     }
 }
 
-/// The comparison of a filter slot: values of [`Slot::compare`].
+/// The comparison of a filter slot: values of [`FilterSlot::compare`].
 pub mod compare {
     /// `low <= x && x <= high`.
     pub const RANGE: u32 = 0;

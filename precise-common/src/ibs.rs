@@ -6,9 +6,9 @@
 //! Architecture Programmer's Manual, volume 2, "Instruction-Based Sampling", and Linux 6.12,
 //! arch/x86/include/asm/amd-ibs.h.
 //!
-//! The bits that distinguish kinds of samples are packed into one word, the [`Outcome`], unchanged
-//! from the hardware. The BPF program packs them, groups by them and filters by them; user space
-//! and tests read them with the same functions.
+//! The bits that distinguish kinds of samples are packed into one word, the [`OutcomeBits`],
+//! unchanged from the hardware. The BPF program packs them, groups by them and filters by them;
+//! user space and tests read them with the same functions.
 
 /// The number of bytes before the first register.
 pub const HEADER: usize = 4;

@@ -1,8 +1,8 @@
 //! Step 2: the filter.
 //!
 //! The filter is a conjunction of clauses, each a disjunction of slots
-//! (`precise_common::config::FilterSlot`). The slots are unrolled by hand, so that the verifier sees each
-//! with its own constants and removes every compare that the run does not use.
+//! (`precise_common::config::FilterSlot`). The slots are unrolled by hand, so that the verifier
+//! sees each with its own constants and removes every compare that the run does not use.
 
 use core::mem::offset_of;
 

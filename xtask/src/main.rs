@@ -15,6 +15,8 @@ mod module_arrows;
 mod process;
 mod setup;
 mod test;
+#[cfg(test)]
+mod type_names;
 
 use std::process::ExitCode;
 

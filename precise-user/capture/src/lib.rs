@@ -2,7 +2,7 @@
 //!
 //! [`CaptureFile`] adds reading and writing to [`precise_model::Capture`]. A file is written
 //! completely or not at all. Its bytes are not trusted when it is read: [`ReadError`] describes
-//! what is wrong with them, and [`Limits`] limits the memory use.
+//! what is wrong with them, and [`ReadLimits`] limits the memory use.
 //!
 //! ```
 //! use precise_capture::{CaptureFile as _, Limits, ReadError};

@@ -62,7 +62,7 @@ pub trait CaptureFile: Sized {
     /// Reads the capture at `path`; `-` is the standard input.
     ///
     /// Memory use grows with the rows and names of the file, not with the numbers in its header, up
-    /// to [`Limits::default`].
+    /// to [`ReadLimits::default`].
     ///
     /// # Errors
     ///

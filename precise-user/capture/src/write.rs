@@ -98,7 +98,7 @@ impl CaptureWriter {
         Self::start(output, path.to_owned())
     }
 
-    /// Keeps the capture that this one replaces: see [`Output::keep_old`].
+    /// Keeps the capture that this one replaces: see [`FileOutput::keep_old`].
     pub fn keep_old(mut self) -> Result<Self, WriteError> {
         let kept = self.file.output_mut().keep_old();
         kept.map_err(|source| WriteError::Io { path: self.path.clone(), source })?;

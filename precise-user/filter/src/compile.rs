@@ -20,7 +20,7 @@ const MAX_STEPS: usize = 20_000;
 /// A compiled filter, which the BPF program can run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compiled {
-    /// The compares, at most [`MAX_SLOTS`]. [`Slot::clause`] is an index into `clauses`; the
+    /// The compares, at most [`MAX_SLOTS`]. [`FilterSlot::clause`] is an index into `clauses`; the
     /// clauses of one conjunct share it.
     pub slots: Vec<FilterSlot>,
     /// The conjuncts as text. They are the names of the ledger's counters of rejected samples.

@@ -33,8 +33,8 @@ pub fn ibs_op(event: &mut EventInfo) {
 
 /// Builds a capture cell by cell.
 ///
-/// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0, and returns a
-/// [`Cell`] that changes the row.
+/// Each [`CaptureBuilder::cell`] adds one row with one sample in epoch 0 of event 0, and returns a
+/// [`CellBuilder`] that changes the row.
 #[derive(Debug, Default)]
 pub struct CaptureBuilder {
     capture: Capture,
@@ -140,7 +140,7 @@ impl CaptureBuilder {
     }
 }
 
-/// The row that [`Builder::cell`] added.
+/// The row that [`CaptureBuilder::cell`] added.
 pub struct CellBuilder<'a> {
     builder: &'a mut CaptureBuilder,
 }
@@ -168,7 +168,7 @@ impl CellBuilder<'_> {
     }
 
     /// Sets the latency of each sample in core cycles: bucket, sum and maximum. Call it after
-    /// [`Cell::samples`].
+    /// [`CellBuilder::samples`].
     pub fn latency(mut self, cycles: u32) -> Self {
         let count = self.row().measures.count;
         self.row().latency_bucket = Some(precise_common::latency::bucket(cycles) as u8);
@@ -188,7 +188,7 @@ impl CellBuilder<'_> {
         self
     }
 
-    /// Sets the event, which must be in the metadata. Call it before [`Cell::samples`].
+    /// Sets the event, which must be in the metadata. Call it before [`CellBuilder::samples`].
     pub fn event(mut self, event: u16) -> Self {
         self.row().event = event;
         self
@@ -258,7 +258,7 @@ impl CellBuilder<'_> {
     }
 
     /// Sets the callers, from the caller of the sampled function to the outermost. Call it after
-    /// [`Cell::code`].
+    /// [`CellBuilder::code`].
     pub fn callers(mut self, functions: &[&str]) -> Self {
         let code = self.row().code;
         let mut callers = Vec::new();

@@ -5,7 +5,7 @@
 //! [`Record::Other`]. Fields are in the byte order of this machine, as in the ring buffer.
 //!
 //! Every record except a sample ends in a *sample id* if `attr.sample_id_all` is set: task, time
-//! and event. Its layout follows `attr.sample_type`; see [`Layout`].
+//! and event. Its layout follows `attr.sample_type`; see [`RecordLayout`].
 
 use bytes::{Buf, Bytes, TryGetError};
 pub use precise_common::sample_bits;

@@ -9,7 +9,8 @@
 //! * [`judge`]: derives checks from the numbers. This module and `evidence` are pure.
 //!
 //! A check passes only if the expectation was observed. What could not be observed is
-//! [`NotDecided`](precise_sampling::doctor::Status::NotDecided), with the reason, and never a pass.
+//! [`NotDecided`](precise_sampling::doctor::CheckStatus::NotDecided), with the reason, and never a
+//! pass.
 
 mod code;
 pub mod evidence;

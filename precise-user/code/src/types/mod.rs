@@ -1,10 +1,11 @@
 //! Types of memory accesses: a forward data flow over the code of one function that finds which
 //! object, and which byte of it, each instruction reads or writes.
 //!
-//! Debug information says which registers and stack slots hold which variables ([`Facts`]), and how
-//! types are built ([`Types`]). The data flow carries these pointers through moves, arithmetic,
-//! stack slots and loads of members to the instructions that debug information says nothing about.
-//! Every value that cannot be followed has a reason ([`Untyped`]), so that nothing is guessed.
+//! Debug information says which registers and stack slots hold which variables ([`FunctionFacts`]),
+//! and how types are built ([`Types`]). The data flow carries these pointers through moves,
+//! arithmetic, stack slots and loads of members to the instructions that debug information says
+//! nothing about. Every value that cannot be followed has a reason ([`Untyped`]), so that nothing
+//! is guessed.
 
 mod access;
 mod answer;

@@ -1,9 +1,9 @@
 //! Reader of `perf.data`, the container that `perf record` writes, as a file or through a pipe.
 //!
-//! [`Reader::open`] reads the header, and [`Reader::next_event`] returns one record after the
-//! other, in the order of the file. Compressed records are decompressed on the way. The bytes are
-//! not trusted: whatever they are, memory stays below a few megabytes, nothing panics, and
-//! [`Event::End`] reports what could not be read.
+//! [`RecordingReader::open`] reads the header, and [`RecordingReader::next_event`] returns one
+//! record after the other, in the order of the file. Compressed records are decompressed on the
+//! way. The bytes are not trusted: whatever they are, memory stays below a few megabytes, nothing
+//! panics, and [`RecordingItem::End`] reports what could not be read.
 //!
 //! The format: tools/perf/Documentation/perf.data-file-format.txt of Linux, and
 //! tools/perf/util/header.c.

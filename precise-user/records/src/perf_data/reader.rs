@@ -52,8 +52,8 @@ pub enum RecordingItem {
         misc: u16,
         /// The bytes after the header.
         body: Bytes,
-        /// The event of the record, as an index into [`Reader::events`]; `None` if its id belongs
-        /// to no event.
+        /// The event of the record, as an index into [`RecordingReader::events`]; `None` if its id
+        /// belongs to no event.
         event: Option<usize>,
     },
     /// The end of a round (`PERF_RECORD_FINISHED_ROUND`). Every record from before the last but one

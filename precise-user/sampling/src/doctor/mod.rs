@@ -1,6 +1,6 @@
 //! Checks of a machine before anything is sampled: pure functions of its /proc and /sys, read below
-//! a [`Root`](crate::machine::Root), and of the process that would read files ([`Naming`]). Checks
-//! that have to sample are in `precise::self_test`.
+//! a [`Root`](crate::machine::Root), and of the process that would read files
+//! ([`ReaderConfinement`]). Checks that have to sample are in `precise::self_test`.
 
 mod around;
 mod examine;

@@ -261,7 +261,7 @@ impl Sampler {
     }
 
     /// Sets how long after the last [`Self::drain`] the program keeps samples: see
-    /// [`super::table::Table::set_lease`].
+    /// [`super::table::CellTable::set_lease`].
     pub fn set_lease(&mut self, lease: Duration) {
         self.program.table.set_lease(lease);
     }
@@ -321,7 +321,7 @@ impl Sampler {
         self.program.table.flip(take).map_err(|error| explain::control(&error))
     }
 
-    /// Estimates how full the table is: see [`super::table::Table::fill`].
+    /// Estimates how full the table is: see [`super::table::CellTable::fill`].
     pub fn fill(&self) -> f64 {
         self.program.table.fill()
     }

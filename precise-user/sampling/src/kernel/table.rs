@@ -1,8 +1,8 @@
 //! The cell table and the ledger in shared memory, read and cleared without a system call.
 //!
-//! The table has two halves. The program writes into the half that the lease names. [`Table::flip`]
-//! switches the lease to the other half, waits until no program can still write into the old half,
-//! and passes the old half's cells to the caller.
+//! The table has two halves. The program writes into the half that the lease names.
+//! [`CellTable::flip`] switches the lease to the other half, waits until no program can still write
+//! into the old half, and passes the old half's cells to the caller.
 
 use std::{
     os::fd::BorrowedFd,

@@ -34,7 +34,7 @@ pub enum ServeProgress {
 /// The result of a run.
 #[derive(Debug)]
 pub struct ServeEnd {
-    /// Notes that were not in [`Progress::Started`], one sentence each.
+    /// Notes that were not in [`ServeProgress::Started`], one sentence each.
     pub notes: Vec<String>,
     /// The exit status of the command; `None` if no command ran, or if it did not end by itself.
     pub command: Option<ExitStatus>,

@@ -2,9 +2,10 @@
 //! OpenMetrics' text format, or in that of Prometheus.
 //!
 //! Samples take the same path as in a capture ([`precise_capture`]) up to their rows. Then they are
-//! not written to a file but added to [`Totals`]: counters for each combination of labels, with a
-//! limit on the number of combinations. A page shows the state at the end of an epoch, and is made
-//! once per epoch, no matter how often it is requested, by the thread that answers requests.
+//! not written to a file but added to [`SeriesTotals`]: counters for each combination of labels,
+//! with a limit on the number of combinations. A page shows the state at the end of an epoch, and
+//! is made once per epoch, no matter how often it is requested, by the thread that answers
+//! requests.
 //!
 //! Storage, rates, percentiles and alerts are left to the scraper. There is no TLS and there are no
 //! passwords: the server listens at the address it is given, by default one that only this machine

@@ -1,8 +1,8 @@
 //! The bytes of the history of processes, counted where they are allocated.
 //!
 //! Processes share what they have in common, so that no single owner knows what it takes. Each heap
-//! block therefore carries a [`Charge`], which adds its bytes to the [`Account`] of the history and
-//! subtracts them when the block is freed.
+//! block therefore carries a [`Charge`], which adds its bytes to the [`ByteAccount`] of the history
+//! and subtracts them when the block is freed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -113,7 +113,7 @@ pub struct OpenFiles {
     /// Why files could not be read.
     troubles: Notes,
     clock: u64,
-    /// The time of the last [`Files::forget_unused`].
+    /// The time of the last [`OpenFiles::forget_unused`].
     turned: u64,
 }
 

@@ -9,8 +9,9 @@
 //! Open the sideband first, then take the snapshot, then apply the records. Changes in between are
 //! then seen twice, which is harmless, and none is missed.
 //!
-//! The memory is bounded in bytes ([`Limits`]), because any process can start others and map files
-//! as fast as it likes. Where the bytes do not suffice, something is forgotten, in this order:
+//! The memory is bounded in bytes ([`HistoryLimits`]), because any process can start others and map
+//! files as fast as it likes. Where the bytes do not suffice, something is forgotten, in this
+//! order:
 //!
 //! 1. Processes that ended before the present epoch, and mappings that were replaced before it.
 //! 2. The mappings of processes with more than a 256th of the limit, the largest first.
@@ -18,8 +19,8 @@
 //! 4. The mappings of the other processes, the largest first.
 //! 5. Living processes; the one that started last comes first.
 //!
-//! [`Counts`] counts 2 to 5 for the notes of a capture. An address whose mapping may have been
-//! forgotten has the reason [`Reason::Forgotten`].
+//! [`ForgottenCounts`] counts 2 to 5 for the notes of a capture. An address whose mapping may have
+//! been forgotten has the reason [`Reason::Forgotten`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -47,7 +48,7 @@ pub use limits::{ForgottenCounts, HistoryLimits};
 const MAX_NAMES: usize = 16;
 /// Maximum number of new files that wait for [`Processes::take_new_files`].
 const MAX_NEW_FILES: usize = 4096;
-/// The part of [`Limits::bytes`] that the paths of these files may take.
+/// The part of [`HistoryLimits::bytes`] that the paths of these files may take.
 const NEW_FILES: usize = 16;
 
 /// An answer, with whether it is the only possible one.
@@ -198,7 +199,7 @@ impl Processes {
         self.by_pid.is_empty()
     }
 
-    /// Returns the number of bytes that count towards [`Limits::bytes`].
+    /// Returns the number of bytes that count towards [`HistoryLimits::bytes`].
     pub fn bytes(&self) -> usize {
         self.account.bytes()
     }

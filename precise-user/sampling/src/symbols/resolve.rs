@@ -31,7 +31,7 @@ use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reas
 
 /// Maximum number of answers since the last turn that are kept between batches.
 const MAX_ANSWERS: usize = 1 << 16;
-/// Maximum number of notes that are kept between two calls of [`Resolver::take_notes`].
+/// Maximum number of notes that are kept between two calls of [`BatchResolver::take_notes`].
 const MAX_NOTES: usize = 32;
 /// Minimum alignment in bytes of variables that are searched for within a granule.
 const STEP: u64 = 4;

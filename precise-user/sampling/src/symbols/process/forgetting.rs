@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{Processes, name_bytes};
 use crate::symbols::mapping::Image;
 
-/// The part of [`Limits::bytes`] from which the mappings of one process count as large: 1 MiB of
-/// the default, which is some 20,000 mappings that are shared with no other process.
+/// The part of [`HistoryLimits::bytes`] from which the mappings of one process count as large: 1
+/// MiB of the default, which is some 20,000 mappings that are shared with no other process.
 const LARGE: usize = 256;
 
 impl Processes {

@@ -12,8 +12,9 @@ pub struct HistoryLimits {
 }
 
 impl HistoryLimits {
-    /// The default of [`Limits::bytes`]. A process that was started by fork and exec takes 2 to 3
-    /// KB, so an epoch can have 100,000 of them, and a machine 10,000 processes with 400 mappings.
+    /// The default of [`HistoryLimits::bytes`]. A process that was started by fork and exec takes 2
+    /// to 3 KB, so an epoch can have 100,000 of them, and a machine 10,000 processes with 400
+    /// mappings.
     pub const BYTES: usize = 256 << 20;
 }
 
