@@ -174,7 +174,7 @@ fn drained(event: &mut Sampled) -> Result<Drained, SamplingError> {
     Ok(Drained { cells, chains })
 }
 
-fn unix_ns() -> u64 {
+pub(crate) fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
