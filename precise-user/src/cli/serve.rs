@@ -18,6 +18,7 @@ use precise::serve::{
 use precise::top::Snapshot;
 use precise::views::code::NoCode;
 use precise::views::html::{LiveNow, live_page};
+use precise::views::idle;
 use precise::views::view::Input;
 
 use super::{
@@ -293,14 +294,16 @@ fn upload(place: ArchivePlace, prefix: archive::Label) -> Upload {
 }
 
 /// Makes the page for people.
-fn paint(snapshot: &Snapshot) -> Result<String, String> {
+fn paint(snapshot: Snapshot) -> Result<String, String> {
     let now = LiveNow {
         elapsed: snapshot.elapsed,
         cost: snapshot.cost.sampling,
         budget: snapshot.cost.budget,
         refresh: REFRESH,
     };
-    live_page(&mut Input::of(&snapshot.capture, &mut NoCode), &now).map_err(|error| error.text)
+    let mut capture = snapshot.capture;
+    idle::leave_out(&mut capture, false);
+    live_page(&mut Input::of(&capture, &mut NoCode), &now).map_err(|error| error.text)
 }
 
 fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {

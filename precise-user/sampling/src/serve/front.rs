@@ -25,11 +25,11 @@ const PAUSE: u32 = 50;
 #[derive(Clone)]
 pub struct Painter(Arc<PaintPage>);
 
-type PaintPage = dyn Fn(&Snapshot) -> Result<String, String> + Send + Sync;
+type PaintPage = dyn Fn(Snapshot) -> Result<String, String> + Send + Sync;
 
 impl Painter {
     /// Makes a painter from a function. Its error is a sentence for the reader.
-    pub fn new(paint: impl Fn(&Snapshot) -> Result<String, String> + Send + Sync + 'static) -> Self {
+    pub fn new(paint: impl Fn(Snapshot) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(paint))
     }
 }
@@ -110,7 +110,7 @@ impl Front {
     fn paint(&self) -> Result<Bytes, String> {
         let begin = thread_cpu_ns();
         let html = match self.live.latest(0) {
-            Some((_, snapshot)) => (self.paint.0)(&snapshot).map(Bytes::from),
+            Some((_, snapshot)) => (self.paint.0)(snapshot).map(Bytes::from),
             None => Err("the first epoch has not ended yet".to_owned()),
         };
         self.cpu_ns.fetch_add(thread_cpu_ns().saturating_sub(begin), Relaxed);

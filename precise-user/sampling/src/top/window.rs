@@ -277,7 +277,9 @@ impl Window {
             notes: self.draft.notes.iter().chain(&self.notes).cloned().collect(),
             ..self.draft.clone()
         };
-        let Tables { names, code, data, stacks, .. } = self.tables.clone();
+        // The interners, which are as large, stay here.
+        let Tables { names, code, data, stacks, .. } = &self.tables;
+        let (names, code, data, stacks) = (names.clone(), code.clone(), data.clone(), stacks.clone());
         let shortened = self.shortened.then(|| {
             let seconds = later(named.epoch.end_ns) as f64 / 1e9;
             format!(

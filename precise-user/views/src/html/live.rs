@@ -50,7 +50,7 @@ pub fn live_page(input: &mut Input<'_>, now: &LiveNow) -> Result<String, NoAnswe
     let length = capture.meta.epochs.last().map_or(0, |epoch| epoch.end_ns);
     let limit = now.budget.map_or_else(String::new, |budget| format!(" (limit {})", percent(budget)));
     let what = text(&format!(
-        "{}: the last {} of {}. Sampling costs {} of the busiest CPU{limit}. The page is loaded again every \
+        "Sampled are {}: the last {} of {}. Sampling costs {} of the busiest CPU{limit}. The page is loaded again every \
          {} seconds.",
         capture.meta.target,
         duration(length),
