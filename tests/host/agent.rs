@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use precise::capture::CaptureFile as _;
@@ -171,7 +171,7 @@ const MEASURED: Duration = Duration::from_secs(4);
 
 /// Lets many clients ask for both pages until the time is over. Returns the number of answers.
 fn ask(serving: &Serving, clients: usize, time: Duration) -> u64 {
-    let (answers, begin) = (AtomicU64::new(0), Clock::start());
+    let (answers, begin) = (AtomicU64::new(0), Instant::now());
     std::thread::scope(|scope| {
         for client in 0..clients {
             let (answers, begin) = (&answers, &begin);
@@ -237,7 +237,8 @@ fn a_hundred_clients_change_neither_budget_nor_memory() -> Result<()> {
         say(&said);
         ensure!(answers > 200, "{said}");
         // On a machine that others use, an epoch may end late.
-        let kept = cost <= 0.011 && epochs > 0.9 && late == 0.0 && grown < 16 << 20;
+        // The rows of the last minutes may still grow.
+        let kept = cost <= 0.011 && epochs > 0.9 && late == 0.0 && grown < 8 << 20;
         Ok((!kept).then_some(said))
     })?;
     serving.end(libc::SIGTERM)?.expect(0)?;

@@ -314,12 +314,12 @@ fn the_live_page_of_serve_is_for_a_phone_and_for_a_desk() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let captures = folder.path().join("captures").display().to_string();
     let serving = Serving::start(&["-e", "cpu-clock", "--epoch", "100ms", "--captures", &captures])?;
-    serving.later()?;
+    // The first epochs wait for their names.
+    serving.page_where("a capture has samples", |_| {
+        serving.ask("GET / HTTP/1.0\r\n\r\n").is_ok_and(|(head, _)| head.starts_with("HTTP/1.0 200 OK"))
+    })?;
     let (head, html) = serving.ask("GET / HTTP/1.0\r\n\r\n")?;
-    ensure!(
-        head.starts_with("HTTP/1.0 200 OK") && head.contains("content-type: text/html; charset=utf-8"),
-        "{head}"
-    );
+    ensure!(head.contains("content-type: text/html; charset=utf-8"), "{head}");
     fs::write(folder.path().join("live.html"), html)?;
     let harness = folder.path().join("look.html");
     fs::write(&harness, LIVE)?;

@@ -54,7 +54,7 @@ pub(super) struct Front {
 /// The page that was made last.
 #[derive(Debug)]
 struct Painted {
-    /// When, and how long it took; `None` before the first page.
+    /// When, and how long it took; `None` if there is no page.
     made: Option<(Instant, Duration)>,
     html: Result<Bytes, String>,
 }
@@ -103,7 +103,9 @@ impl Front {
         let front = self.clone();
         let html = tokio::task::spawn_blocking(move || front.paint()).await;
         let html = html.unwrap_or_else(|_| Err("making it failed, which is a bug in precise".to_owned()));
-        *made = Painted { made: Some((Instant::now(), begin.elapsed())), html: html.clone() };
+        // Why there is no page is not true for long.
+        let last = html.is_ok().then(|| (Instant::now(), begin.elapsed()));
+        *made = Painted { made: last, html: html.clone() };
         html
     }
 

@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// How many captures may wait. They are in the folder in any case.
 const MOST_WAITING: usize = 64;
 /// How long the end of a run waits for the last upload.
-const AT_THE_END: Duration = Duration::from_secs(5);
+const AT_THE_END: Duration = Duration::from_secs(3);
 
 /// Copies a complete capture elsewhere. The arguments are its file, and whether an attempt before
 /// this one may have copied it already.
