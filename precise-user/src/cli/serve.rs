@@ -45,9 +45,8 @@ const REFRESH: u32 = 10;
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP, after_long_help = after_long_help())]
-#[command(mut_arg("epoch", |arg| arg
-    .help("Read the table at this interval")
-    .hide_short_help(false)))]
+#[command(mut_arg("epoch", |arg| arg.help("Read the table at this interval [default: 1s]")))]
+#[command(mut_arg("min_latency", |arg| arg.hide_short_help(true)))]
 #[command(mut_arg("duration", |arg| arg.help("Stop after this time [default: run until stopped]")))]
 pub struct ServeArguments {
     /// Read settings from this TOML file
@@ -80,7 +79,8 @@ pub struct ServeArguments {
         value_name = "N",
         value_parser = values::size,
         default_value_t = SERIES,
-        help_heading = LIMITS
+        help_heading = LIMITS,
+        hide_short_help = true
     )]
     series: u64,
     #[command(flatten)]
@@ -98,7 +98,7 @@ struct ClientArguments {
     /// Listen on this address
     ///
     /// An address that other machines can reach needs --tls-cert, --tls-key and --token-file.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7732", help_heading = CLIENTS)]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7732", help_heading = OUTPUT)]
     listen: SocketAddr,
     /// Accept requests to this host name
     ///
@@ -108,7 +108,7 @@ struct ClientArguments {
     #[arg(long, value_name = "NAME", help_heading = CLIENTS, hide_short_help = true)]
     allow_host: Vec<String>,
     /// Serve HTTPS with the certificates in this PEM file
-    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = CLIENTS)]
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = CLIENTS, hide_short_help = true)]
     tls_cert: Option<PathBuf>,
     /// Use the key in this PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = CLIENTS, hide_short_help = true)]
@@ -117,7 +117,7 @@ struct ClientArguments {
     ///
     /// Requests have it as `Authorization: Bearer TOKEN`, or as the password of a browser. /healthz
     /// and /readyz need no token.
-    #[arg(long, value_name = "FILE", help_heading = CLIENTS)]
+    #[arg(long, value_name = "FILE", help_heading = CLIENTS, hide_short_help = true)]
     token_file: Option<PathBuf>,
 }
 
@@ -128,7 +128,7 @@ struct CaptureArguments {
     ///
     /// The samples are then grouped as `precise record` groups them, so that every view can read the
     /// captures and the page / shows functions.
-    #[arg(long, value_name = "FOLDER", help_heading = CAPTURES)]
+    #[arg(long, value_name = "FOLDER", help_heading = OUTPUT)]
     captures: Option<PathBuf>,
     /// Complete a capture after this time
     #[arg(
@@ -164,7 +164,7 @@ struct CaptureArguments {
     ///
     /// A label is made for each host and day: LABEL-HOST-20261124. What the store does not take
     /// after some attempts stays in the folder of the captures.
-    #[arg(long, value_name = "PLACE", requires = "captures", help_heading = CAPTURES)]
+    #[arg(long, value_name = "PLACE", requires = "captures", help_heading = CAPTURES, hide_short_help = true)]
     archive: Option<PathBuf>,
     /// Begin the labels in the archive with this word
     #[arg(

@@ -96,14 +96,26 @@ pub fn run(arguments: &TopArguments, out: &mut Output) -> CommandResult {
             Progress::Started(live) => {
                 let screen = Screen::new(colours, arguments.idle.includes());
                 let (live, output) = (live.clone(), arguments.output.clone());
-                shown = Some(std::thread::spawn(move || {
+                let stop = live.clone();
+                // The name tells its CPU time from that of the others.
+                let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
                     let _stops = Stops(live.clone());
                     show(screen, &live, &output)
-                }));
+                });
+                match thread {
+                    Ok(thread) => shown = Some(thread),
+                    Err(error) => {
+                        let what = format!("cannot start the thread of the screen: {error}");
+                        result = Err(Failure::new(Class::Failed, what));
+                        stop.stop();
+                    }
+                }
             }
             Progress::Over(live) => {
                 live.close();
-                result = shown.take().map_or(Ok(()), ended_screen);
+                if let Some(thread) = shown.take() {
+                    result = ended_screen(thread);
+                }
             }
         };
         top::run(&plan, arguments.window, progress).await
