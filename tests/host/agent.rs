@@ -60,8 +60,8 @@ fn what_is_served_is_also_in_captures_and_in_the_archive() -> Result<()> {
             Cgroup::new("serve-captures")?.run(&faults, [PAGES.to_string()])?;
             serving.later()?;
         }
-        let page = serving.later()?;
-        ensure!(page.value("precise_captures_total") >= Some(2.0), "{}", page.0);
+        let complete = |page: &Page| page.value("precise_captures_total") >= Some(2.0);
+        let page = serving.page_where("two captures are complete", complete)?;
         serving.end(libc::SIGTERM)?.expect(0)?;
 
         let (found, mut samples) = (captures(Path::new(&kept))?, 0);
