@@ -173,8 +173,8 @@ fn every_metric_is_explained() -> Result<()> {
     same_part("serve.md", "metrics", &Metric::table())
 }
 
-/// The example of settings is on the page, and `precise serve` finds nothing wrong with it. The file
-/// with all settings is what the binary prints.
+/// The example of settings is on the page, and `precise serve` finds nothing wrong with it. The
+/// file with all settings is what the binary prints.
 #[test]
 fn settings_of_serve_are_those_of_its_flags() -> Result<()> {
     same("examples/serve-all.toml", &precise(&["serve", "--print-config"])?)?;

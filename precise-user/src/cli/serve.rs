@@ -126,8 +126,8 @@ struct ClientArguments {
 struct CaptureArguments {
     /// Keep the samples as captures in this folder, too
     ///
-    /// The samples are then grouped as `precise record` groups them, so that every view can read the
-    /// captures and the page / shows functions.
+    /// The samples are then grouped as `precise record` groups them, so that every view can read
+    /// the captures and the page / shows functions.
     #[arg(long, value_name = "FOLDER", help_heading = OUTPUT)]
     captures: Option<PathBuf>,
     /// Complete a capture after this time

@@ -129,8 +129,9 @@ pub async fn run(
     Ok(Ended { notes, stopped: session.stopped().map(str::to_owned) })
 }
 
-/// Returns the state at the end of an epoch, without notes. `changes` are those of each event's rate
-/// in the epoch; `own` is the time and the CPU time of this process at the end of the one before.
+/// Returns the state at the end of an epoch, without notes. `changes` are those of each event's
+/// rate in the epoch; `own` is the time and the CPU time of this process at the end of the one
+/// before.
 pub(crate) fn state<S: RowSink>(
     plan: &Plan,
     live: &Live,

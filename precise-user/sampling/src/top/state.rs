@@ -96,8 +96,8 @@ fn at_the_read(ledger: &Ledger, in_rows: u64) -> Ledger {
 const BEHIND: &str = "the naming thread was behind";
 
 /// Returns the ledger of each event at the end of an epoch. `in_rows` is the number of samples of
-/// each event in the rows of all epochs up to now; `unkept` has reasons for which some of these were
-/// not kept, with their numbers.
+/// each event in the rows of all epochs up to now; `unkept` has reasons for which some of these
+/// were not kept, with their numbers.
 pub(crate) fn ledgers(state: &State, in_rows: &[u64], unkept: &[(&str, &[u64])]) -> Vec<Ledger> {
     let of = |(at, event): (usize, &EventInfo)| {
         let sum = |list: &[u64]| list.get(at).copied().unwrap_or(0);

@@ -5,8 +5,9 @@
 //! and the next one begins with the next epoch. So no sample is between two captures, and each is
 //! read as any other.
 //!
-//! The folder is bounded by size and age, and a full disk ends the oldest captures first. The newest
-//! complete capture is never removed. What is not in any capture is counted, with the reason.
+//! The folder is bounded by size and age, and a full disk ends the oldest captures first. The
+//! newest complete capture is never removed. What is not in any capture is counted, with the
+//! reason.
 
 mod counts;
 mod folder;
