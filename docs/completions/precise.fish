@@ -207,7 +207,6 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -s G -l cgroup -d
 complete -c precise -n "__fish_precise_using_subcommand serve" -l comm -d 'Keep only samples of processes with these names' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l addr -d 'Keep only samples with a data address in this range: 0x1000..0x2000' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l code -d 'Keep only samples with an instruction address in this range: 0x1000..0x2000' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l min-latency -d 'Keep only samples with a latency of at least N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l max-latency -d 'Keep only samples with a latency of at most N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l stop-file -d 'Stop as soon as this file exists' -r -F
 complete -c precise -n "__fish_precise_using_subcommand serve" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
@@ -227,7 +226,8 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l archive -d 'Ar
 complete -c precise -n "__fish_precise_using_subcommand serve" -l label -d 'Begin the labels in the archive with this word' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval [default: 1s]' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l min-latency -d 'Keep only samples with a latency of at least N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l duration -d 'Stop after this time [default: run until stopped]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''

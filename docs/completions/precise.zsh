@@ -233,7 +233,6 @@ off\:"Do not ask for precision"))' \
 '*--comm=[Keep only samples of processes with these names]:NAMES:_default' \
 '*--addr=[Keep only samples with a data address in this range\: 0x1000..0x2000]:RANGE:_default' \
 '*--code=[Keep only samples with an instruction address in this range\: 0x1000..0x2000]:RANGE:_default' \
-'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
 '--max-latency=[Keep only samples with a latency of at most N core cycles]:N:_default' \
 '--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
@@ -252,7 +251,8 @@ off\:"Do not ask for precision"))' \
 '--label=[Begin the labels in the archive with this word]:LABEL:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
-'--epoch=[Read the table at this interval]:TIME:_default' \
+'--epoch=[Read the table at this interval \[default\: 1s\]]:TIME:_default' \
+'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
 '--duration=[Stop after this time \[default\: run until stopped\]]:TIME:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
