@@ -8,12 +8,15 @@ mod checkout;
 mod ci;
 #[cfg(test)]
 mod columns;
+mod dist;
 mod fuzz;
 mod lab;
 #[cfg(test)]
 mod module_arrows;
 mod process;
+mod remap;
 mod setup;
+mod sha256;
 mod test;
 
 use std::process::ExitCode;
@@ -36,6 +39,7 @@ enum Task {
     Test(test::TestArgs),
     Ci(ci::CiArgs),
     Bench(bench::BenchArgs),
+    Dist(dist::DistArgs),
     Fuzz(fuzz::FuzzArgs),
     Lab(lab::LabArgs),
 }
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Ci(args) => ci::run(&args),
         Task::Bench(args) => bench::run(&args).map(|()| true),
+        Task::Dist(args) => dist::run(&args).map(|()| true),
         Task::Fuzz(args) => fuzz::run(&args).map(|()| true),
         Task::Lab(args) => lab::run(args).map(|()| true),
     })
