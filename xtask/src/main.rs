@@ -48,6 +48,9 @@ fn main() -> ExitCode {
     if let Some(invocation) = build_ebpf::wrapper::invocation() {
         return exit(build_ebpf::wrapper::run(invocation).map(|()| true));
     }
+    if let Some(invocation) = dist::wrapper::invocation() {
+        return exit(dist::wrapper::run(invocation).map(|()| true));
+    }
     exit(match Cli::parse().task {
         Task::Setup(args) => setup::run(&args).map(|()| true),
         Task::BuildEbpf(args) => build_ebpf::run(&args).map(|()| true),

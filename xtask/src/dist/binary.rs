@@ -1,5 +1,6 @@
 //! The static binary, and its debug information in a separate file.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::release::Release;
+use super::wrapper;
 use crate::{checkout, process, remap};
 
 /// The largest binary that is shipped, in bytes.
@@ -104,28 +106,34 @@ impl Binary {
 /// Compiles and links. Returns the path of the binary.
 fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
     let mut cargo = process::cargo();
-    cargo.args(["rustc", "--locked", "--package", "precise-user", "--bin", "precise"]);
+    cargo.env("PRECISE_COMMIT", format!("{} ({})", release.commit, release.date));
     let folder = match build {
         Build::Shipped { target } => {
             cargo
+                .args(["rustc", "--locked", "--package", "precise-user", "--bin", "precise"])
                 .args(["--profile", PROFILE, "--target", target])
                 .env("CARGO_ENCODED_RUSTFLAGS", rust_flags()?)
                 .env("CFLAGS", c_flags())
                 .env("SOURCE_DATE_EPOCH", release.epoch.to_string())
                 // What an incremental build makes depends on the builds before.
                 .env("CARGO_INCREMENTAL", "0")
-                .env("PRECISE_COMMIT", format!("{} ({})", release.commit, release.date));
+                .arg("--")
+                .args(wrapper::STATIC)
+                // Functions with the same code are one: Rust promises them no different addresses.
+                .args(["-C", "link-arg=-Wl,--icf=all"]);
             checkout::target().join(target).join(PROFILE)
         }
-        // The packages are named as in the step of host tests, so that cargo selects the same
-        // features and nothing is built twice.
+        // With both packages, as in the step of host tests: cargo selects the same features.
         Build::Test => {
-            cargo.env("PRECISE_COMMIT", format!("{} ({})", release.commit, release.date));
+            cargo
+                .args(["build", "--locked", "--package", "precise-user", "--package", "precise-tests"])
+                .args(["--bin", "precise"])
+                .env("RUSTC_WRAPPER", env::current_exe().context("this task cannot find its own binary")?)
+                .env(wrapper::MARK, "1");
             checkout::target().join("debug")
         }
     };
-    // Functions with the same code are one: Rust does not promise them different addresses.
-    process::run(cargo.args(["--", "-C", "target-feature=+crt-static", "-C", "link-arg=-Wl,--icf=all"]))?;
+    process::run(&mut cargo)?;
     Ok(folder.join("precise"))
 }
 

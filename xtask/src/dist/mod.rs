@@ -15,6 +15,7 @@ mod rpm;
 mod sbom;
 mod template;
 mod tree;
+pub mod wrapper;
 
 use std::fs;
 
