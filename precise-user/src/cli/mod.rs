@@ -42,6 +42,7 @@ mod serve;
 mod settings;
 mod top;
 mod values;
+mod version;
 mod view;
 
 use output::{Appearance, Output};
@@ -184,7 +185,7 @@ pub fn main() -> ExitCode {
         Ok(rights) => rights,
         Err(error) => return fail(&error.into()),
     };
-    let matches = match command().try_get_matches() {
+    let matches = match command().long_version(version::LONG.as_str()).try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
             // clap prints help to standard output and errors to standard error.
