@@ -153,6 +153,43 @@ fn ways_to_unwind() -> Result<()> {
     })
 }
 
+/// `forged` enters `touch` by a jump, with the address of `landing` as return address. What lies
+/// above it on the stack is a word that looks like a caller of `landing`.
+const FORGED: &str = r#"#include <sys/mman.h>
+#include <unistd.h>
+char *next;
+void forged(void);
+__attribute__((noinline, noclone, used)) void touch(void) {
+    for (long i = 0; i < 23; i++, next += 4096) *(volatile char *)next = 1;
+    __asm__ volatile("" ::: "memory");
+}
+__asm__(".text\n.type forged, @function\nforged:\n.cfi_startproc\n"
+        "leaq landing(%rip), %rax\npushq %rax\n.cfi_adjust_cfa_offset 8\njmp touch\n"
+        ".cfi_adjust_cfa_offset -8\n.p2align 4\nlanding:\nret\n.cfi_endproc\n.size forged, .-forged\n");
+int main(void) {
+    next = mmap(0, 4096 * 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(next, 4096 * 64, MADV_NOHUGEPAGE);
+    usleep(1000000);
+    forged();
+    __asm__ volatile("" ::: "memory");
+    return 0;
+}
+"#;
+
+#[test]
+fn a_return_address_without_a_call_ends_its_chain() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let options = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+        let program = compile(folder.path(), "gcc", FORGED, "forged", &options)?;
+        let chains = record(folder.path(), &[&program], &[])?;
+        let cut = chains.folded.get("forged;[chain ends: return address behind no call];touch");
+        assert_eq!(cut, Some(&23), "{:#?}", chains.folded);
+        assert_eq!(chains.ends.get("no-call"), Some(&23), "{:?}", chains.ends);
+        Ok(())
+    })
+}
+
 const CPLUSPLUS: &str = r#"#include <stdexcept>
 #include <sys/mman.h>
 #include <unistd.h>

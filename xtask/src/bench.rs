@@ -67,6 +67,16 @@ enum Bench {
         #[arg(long)]
         page: Option<PathBuf>,
     },
+    /// Compare call chains with those of perf, sample by sample, and what they cost
+    Callers {
+        /// Only whether they are the same, or only what they cost
+        #[arg(long, value_parser = ["same", "cost", "all"], default_value = "all")]
+        only: String,
+
+        /// Write the tables to this page
+        #[arg(long)]
+        page: Option<PathBuf>,
+    },
     /// Time of the README's two commands in a clean clone of the last commit, which shares nothing
     /// with this checkout but downloaded sources
     Build {
@@ -121,6 +131,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-compare", "--"]);
             bench.arg(precise).arg(if quick { "quick" } else { "all" }).arg(rounds.to_string());
             process::run(bench.args(page))
+        }
+        Bench::Callers { ref only, ref page } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-callers", "--"]);
+            process::run(bench.arg(precise).arg(only).args(page))
         }
         Bench::Build { first } => build(first),
         Bench::Import { size, distinct } => {

@@ -22,6 +22,7 @@ use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, OrderReply, Reply
 use super::unwind::UnwindInfo;
 use super::wire;
 use crate::error::SamplingError;
+use precise_code::ReturnSite;
 use precise_code::types::TypedCode;
 
 /// The most time that an answer may take, also where the worker waits for a disk or for the CPU.
@@ -317,6 +318,22 @@ impl Reader {
         }
     }
 
+    /// Returns what is at offsets of a file, in their order; `None` beyond its end.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the file cannot be read.
+    pub fn return_sites(&mut self, file: &File, offsets: &[u64]) -> Result<Vec<Option<ReturnSite>>, Trouble> {
+        let mut all = Vec::with_capacity(offsets.len());
+        for part in offsets.chunks(MAX_ADDRESSES) {
+            match self.ask(&Request::ReturnSites(part.to_vec()), &[file])? {
+                Reply::ReturnSites(sites) if sites.len() == part.len() => all.extend(sites),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(all)
+    }
+
     /// Lets the worker close these files, which are not asked about again.
     pub fn forget(&mut self, ids: Vec<FileId>) {
         ids.iter().for_each(|id| {
@@ -447,6 +464,7 @@ fn unexpected(reply: &Reply) -> Trouble {
         Reply::Checksum(_) => "a checksum",
         Reply::Jit(_) => "functions of a perf map",
         Reply::Unwind(_) => "unwind information",
+        Reply::ReturnSites(_) => "return addresses",
         Reply::Done => "nothing",
         Reply::Failed(why) => return Trouble::Failed(why.clone()),
     };

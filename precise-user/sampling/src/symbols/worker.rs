@@ -18,6 +18,7 @@ use super::resolve::Resolver;
 use crate::reader::Reader;
 use crate::reader::unwind::UnwindInfo;
 use crate::rights;
+use precise_code::ReturnSite;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
 /// Maximum number of waiting requests: enough for all files that a process maps at its start.
@@ -30,6 +31,7 @@ enum Request {
     Code(Vec<CodeQuery>, Sender<Reply<CodeLocation>>),
     Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
     CodeFiles(Vec<Mapped>, Sender<Vec<Result<CodeFile, Reason>>>),
+    ReturnSites(Vec<CodeQuery>, Sender<Vec<Option<ReturnSite>>>),
     Unwind(ContentId, Sender<(String, Result<UnwindInfo, String>)>),
     /// The symbolizer is dropped, though others may still have a way to ask.
     End,
@@ -170,6 +172,21 @@ impl Symbolizer {
         }
     }
 
+    /// Returns what the code says about return addresses, in their order; `None` if there is no file
+    /// to tell, as for the code of a JIT compiler. Each query is for the last byte before the
+    /// address. Waits for the answers.
+    pub fn return_sites(&mut self, mut queries: Vec<CodeQuery>) -> Vec<Option<ReturnSite>> {
+        let mut sites = Vec::with_capacity(queries.len());
+        while !queries.is_empty() {
+            let rest = queries.split_off(queries.len().min(BATCH));
+            let asked = queries.len();
+            let batch = std::mem::replace(&mut queries, rest);
+            let answer = self.ask(|reply| Request::ReturnSites(batch, reply));
+            sites.extend(answer.unwrap_or_else(|| vec![None; asked]));
+        }
+        sites
+    }
+
     /// Returns the data locations of `queries`, in their order. Waits for the answers.
     pub fn resolve_data(&mut self, names: &mut Names, queries: Vec<DataQuery>) -> Vec<DataLocation> {
         if queries.is_empty() {
@@ -196,7 +213,7 @@ impl Symbolizer {
         notes
     }
 
-    fn ask<T>(&mut self, request: impl FnOnce(Sender<Reply<T>>) -> Request) -> Option<Reply<T>> {
+    fn ask<T>(&mut self, request: impl FnOnce(Sender<T>) -> Request) -> Option<T> {
         let (reply, answer) = channel();
         let sent = self.requests.as_ref()?.send(request(reply)).ok();
         let answer = sent.and_then(|()| answer.recv().ok());
@@ -248,6 +265,9 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
             }
             Request::Unwind(content, reply) => {
                 let _ = reply.send(resolver.unwind_info(content));
+            }
+            Request::ReturnSites(queries, reply) => {
+                let _ = reply.send(resolver.return_sites(&queries));
             }
             Request::End => break,
             Request::Data(queries, reply) => {

@@ -1,0 +1,135 @@
+//! The results as text and as a page.
+
+use std::fmt::Write as _;
+
+use precise::machine::{MachineInfo, Root};
+
+use super::chains::UserFrame;
+use super::cost::Cost;
+use super::judge::{Difference, Verdict};
+
+/// Frames of each chain that are printed around the place where two chains part.
+const AROUND: usize = 4;
+
+/// Returns what differs for one program, with examples.
+pub fn details(name: &str, verdict: &Verdict) -> String {
+    let Verdict { samples, both, same, same_functions, .. } = verdict;
+    let mut out = format!(
+        "{name}: {samples} samples, {both} of them perf's too; {same} chains the same, {same_functions} more \
+         by function\n"
+    );
+    for (difference, (samples, pairs)) in &verdict.different {
+        let _ = writeln!(out, "  {samples} × {}", words(difference));
+        for (ours, theirs) in pairs {
+            let part = ours.iter().zip(theirs).take_while(|(a, b)| a.address == b.address).count();
+            let _ =
+                writeln!(out, "    precise: {}\n    perf:    {}", around(ours, part), around(theirs, part));
+        }
+    }
+    out
+}
+
+fn around(frames: &[UserFrame], part: usize) -> String {
+    let shown = frames.iter().enumerate().skip(part.saturating_sub(2)).take(AROUND);
+    let of = |(at, frame): (usize, &UserFrame)| {
+        let name = if frame.function.is_empty() { "?" } else { &frame.function };
+        format!("{at}:{name} {:#x} ({})", frame.address, frame.file)
+    };
+    let shown: Vec<String> = shown.map(of).collect();
+    format!("{} of {}", shown.join(" ← "), frames.len())
+}
+
+/// Returns a difference in words.
+fn words(difference: &Difference) -> String {
+    let file = |file: &String| if file.is_empty() { "no file".to_owned() } else { file.clone() };
+    match difference {
+        Difference::PerfEnds { file: at } => format!("perf ends in {}, precise goes on", file(at)),
+        Difference::PreciseEnds { reason, file: at } => {
+            format!("precise ends in {} ({reason}), perf goes on", file(at))
+        }
+        Difference::Apart { file: at, reason } => {
+            format!("other callers from {} on; precise ends with {reason}", file(at))
+        }
+        Difference::Lost => "perf has lost the sample".to_owned(),
+        Difference::OnlyPerf => "precise has no such sample".to_owned(),
+    }
+}
+
+/// Returns the table of programs.
+pub fn compared(all: &[(&str, Verdict)]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        "| program | samples of both | the same functions | perf ends first | precise ends first | other \
+                   callers | whole, by precise |\n| --- | --- | --- | --- | --- | --- | --- |\n"
+            .to_owned();
+    for (name, verdict) in all {
+        let sum = |wanted: fn(&Difference) -> bool| -> u64 {
+            verdict.different.iter().filter(|(kind, _)| wanted(kind)).map(|(_, (samples, _))| samples).sum()
+        };
+        let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+        let same = verdict.same + verdict.same_functions;
+        let _ = writeln!(
+            out,
+            "| {name} | {} | {:.2} % | {} | {} | {} | {:.2} % |",
+            verdict.both,
+            share(same, verdict.both),
+            sum(|kind| matches!(kind, Difference::PerfEnds { .. })),
+            sum(|kind| matches!(kind, Difference::PreciseEnds { .. })),
+            sum(|kind| matches!(kind, Difference::Apart { .. })),
+            share(verdict.whole, verdict.samples),
+        );
+    }
+    out
+}
+
+/// Returns the table of costs.
+pub fn costs(all: &[Cost]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        "| way | Hz | samples | lost | whole chains | MB for 10⁶ samples | s from Ctrl-C to its end | s to \
+                   the picture |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+            .to_owned();
+    for cost in all {
+        let each = cost.bytes as f64 / cost.samples.max(1) as f64;
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {:.1} % | {each:.1} | {:.2} | {:.2} |",
+            cost.way.name(),
+            cost.hertz,
+            cost.samples,
+            cost.lost,
+            100.0 * cost.whole as f64 / cost.samples.max(1) as f64,
+            cost.end.as_secs_f64(),
+            cost.picture.as_secs_f64(),
+        );
+    }
+    out
+}
+
+/// Returns the page.
+pub fn page(all: &[(&str, Verdict)], measured: &[Cost]) -> String {
+    let machine = MachineInfo::read(&Root::default()).machine;
+    let mut out = format!(
+        "# Call chains beside perf\n\n`cargo xtask bench callers --page docs/callers.md` wrote this page on\n{} ({} \
+         CPUs, Linux {}).\n\n",
+        machine.cpu, machine.cpus, machine.kernel
+    );
+    out += "## The same samples\n\nA program of Debian, without frame pointers, was stopped. precise (`-g`) and perf \
+            (`--call-graph\ndwarf,65528`) attached to it, and it ran on: both sampled the same page faults. Frames \
+            are compared\nby their addresses, and where these differ, by function and file.\n\n";
+    out += &compared(all);
+    out += "\nEach difference:\n\n| program | samples | why |\n| --- | --- | --- |\n";
+    for (name, verdict) in all {
+        for (difference, (samples, _)) in &verdict.different {
+            let _ = writeln!(out, "| {name} | {samples} | {} |", words(difference));
+        }
+    }
+    out += "\n## What it costs\n\nEach sampled python3 by a timer for 4 s. A chain is whole if its outermost \
+            function is `_start` or\n`clone3`. The picture of perf is what `perf script` prints, without the program \
+            that draws it.\n\n";
+    out + &costs(measured)
+}
