@@ -15,7 +15,8 @@ const KERNEL: u64 = 1 << 63;
 /// A frame of user space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UserFrame {
-    /// The sampled instruction, or a byte of the call instruction.
+    /// The sampled instruction, or a byte of the call instruction: its offset in the file, as `perf
+    /// script` prints it, or its address if it has no file.
     pub address: u64,
     /// The function, without the names of those inlined into it; empty if it has no name.
     pub function: String,
@@ -48,7 +49,7 @@ fn add(taken: &mut Taken, frames: Vec<UserFrame>, samples: u64, end: &str) {
 pub fn of_precise(file: &Path) -> Result<Taken> {
     let capture = Capture::read(file)?;
     let frame = |code: &CodeLocation| UserFrame {
-        address: code.runtime_address,
+        address: if code.file_offset == 0 { code.runtime_address } else { code.file_offset },
         function: match code.inlined_into.last() {
             Some(outermost) => capture.names.get(outermost.function).to_owned(),
             None => text(&capture, code.function),

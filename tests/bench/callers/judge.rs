@@ -50,6 +50,8 @@ pub struct Verdict {
     pub different: BTreeMap<Difference, (u64, Vec<Pair>)>,
     /// Samples of precise whose chains are whole.
     pub whole: u64,
+    /// Samples of precise by the reason why their chains end, and the file of the last frame.
+    pub ends: BTreeMap<(String, String), u64>,
 }
 
 /// The chains of precise and of perf.
@@ -61,6 +63,10 @@ pub fn compare(precise: &Taken, perf: &Taken) -> Verdict {
         Verdict { samples: precise.values().map(|group| group.samples).sum(), ..Verdict::default() };
     let whole = precise.values().filter(|group| matches!(group.end.as_str(), "root" | "kernel-only"));
     verdict.whole = whole.map(|group| group.samples).sum();
+    for group in precise.values() {
+        let file = group.frames.last().map(|frame| frame.file.clone()).unwrap_or_default();
+        *verdict.ends.entry((group.end.clone(), file)).or_default() += group.samples;
+    }
     let (mut ours, mut theirs) = (Vec::new(), perf.clone());
     for (addresses, group) in precise {
         let left = theirs.get_mut(addresses);

@@ -18,6 +18,9 @@ pub fn details(name: &str, verdict: &Verdict) -> String {
         "{name}: {samples} samples, {both} of them perf's too; {same} chains the same, {same_functions} more \
          by function\n"
     );
+    for ((reason, file), samples) in &verdict.ends {
+        let _ = writeln!(out, "  {samples} end with {reason} in {file}");
+    }
     for (difference, (samples, pairs)) in &verdict.different {
         let _ = writeln!(out, "  {samples} × {}", words(difference));
         for (ours, theirs) in pairs {

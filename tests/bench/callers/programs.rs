@@ -42,6 +42,12 @@ pub const PROGRAMS: &[Program] = &[
     program("python3", "/usr/bin/python3", &["{}"], ("work.py", PYTHON)),
     program("node", "/usr/bin/node", &["{}"], ("work.js", NODE)),
     program("java", "/usr/bin/java", &["-Xmx256m", "-cp", "{folder}", "Work"], ("Work.java", JAVA)),
+    program(
+        "java -XX:+PreserveFramePointer",
+        "/usr/bin/java",
+        &["-XX:+PreserveFramePointer", "-Xmx256m", "-cp", "{folder}", "Work"],
+        ("Work.java", JAVA),
+    ),
     Program {
         warm_up: Duration::from_millis(500),
         ..program("rustc", "rustc", &["-O", "--emit=obj", "-o", "{folder}/work.o", "{}"], ("work.rs", ""))
@@ -59,7 +65,7 @@ pub fn start(program: &Program, folder: &Path) -> Result<Option<KillOnDrop>> {
     let file = folder.join(name);
     fs::write(&file, if program.name == "rustc" { rust() } else { text.to_owned() })?;
     match program.name {
-        "java" => run(Command::new("javac").arg("-d").arg(folder).arg(&file))?,
+        name if name.starts_with("java") => run(Command::new("javac").arg("-d").arg(folder).arg(&file))?,
         "postgres" => make_database(&executable, folder)?,
         _ => {}
     }
@@ -93,7 +99,7 @@ fn executable(program: &Program) -> Option<String> {
             let path = format!("{}/postgres", String::from_utf8_lossy(&folder.stdout).trim());
             Path::new(&path).exists().then_some(path)
         }
-        "java" if !exists("javac") => None,
+        name if name.starts_with("java") && !exists("javac") => None,
         _ => Path::new(program.executable).exists().then(|| program.executable.to_owned()),
     }
 }
@@ -129,8 +135,10 @@ def walk(node):
 class Item:
     def __init__(self, n): self.name, self.n = "item%d" % n, n
     def __lt__(self, other): return self.n * 7919 % 1000 < other.n * 7919 % 1000
+keep = []
 while True:
     text = json.dumps(tree(7))
+    keep.append([text, tree(6)])
     walk(json.loads(text))
     words = re.findall(r"[a-z]+|\d+", text)
     sorted(Item(n) for n in range(3000))

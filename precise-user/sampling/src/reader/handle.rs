@@ -295,16 +295,17 @@ impl Reader {
     }
 
     /// Returns the unwind information of a file, which is checked. A file that ended a worker when
-    /// it was asked for this is not asked for it again.
+    /// it was asked for this is not asked for it again. `frame_pointers`: large parts of the code
+    /// without unwind information are unwound by frame pointers.
     ///
     /// # Errors
     ///
     /// Returns why the file cannot be read.
-    pub fn unwind(&mut self, id: FileId, file: &File) -> Result<UnwindInfo, Trouble> {
+    pub fn unwind(&mut self, id: FileId, file: &File, frame_pointers: bool) -> Result<UnwindInfo, Trouble> {
         if self.without_unwind.contains(&id) {
             return Err(Trouble::Failed("it could not be read before".to_owned()));
         }
-        match self.ask(&Request::Unwind, &[file]) {
+        match self.ask(&Request::Unwind { frame_pointers }, &[file]) {
             Ok(Reply::Unwind(info)) => {
                 info.check().map(|()| info).map_err(|why| Trouble::Failed(why.to_owned()))
             }

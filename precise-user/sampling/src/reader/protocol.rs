@@ -80,7 +80,10 @@ pub enum Request {
         addresses: Vec<u64>,
     },
     /// The unwind information of one file.
-    Unwind,
+    Unwind {
+        /// Whether large parts of the code that have none are unwound by frame pointers.
+        frame_pointers: bool,
+    },
     /// Which places of a file can be return addresses: at most [`MAX_ADDRESSES`] file offsets.
     ReturnSites(Vec<u64>),
     /// Close these files.

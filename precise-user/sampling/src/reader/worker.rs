@@ -110,7 +110,9 @@ impl Worker {
             (Request::Jit { map, addresses }, Some(file)) => {
                 Ok(Reply::Jit(self.maps.find(map, &file, &addresses)))
             }
-            (Request::Unwind, Some(file)) => unwind::read(&file).map(Reply::Unwind),
+            (Request::Unwind { frame_pointers }, Some(file)) => {
+                unwind::read(&file, frame_pointers).map(Reply::Unwind)
+            }
             (Request::ReturnSites(offsets), Some(file)) => sites(&file, &offsets).map(Reply::ReturnSites),
             (Request::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
                 let supplement = supplement.zip(second);

@@ -32,7 +32,7 @@ enum Request {
     Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
     CodeFiles(Vec<Mapped>, Sender<Vec<Result<CodeFile, Reason>>>),
     ReturnSites(Vec<CodeQuery>, Sender<Vec<Option<ReturnSite>>>),
-    Unwind(ContentId, Sender<(String, Result<UnwindInfo, String>)>),
+    Unwind(ContentId, bool, Sender<(String, Result<UnwindInfo, String>)>),
     /// The symbolizer is dropped, though others may still have a way to ask.
     End,
 }
@@ -52,10 +52,15 @@ impl CodeFiles {
     }
 
     /// Returns the path of a file and its unwind information, or why it cannot be read, in words
-    /// that follow the path; `None`: as in [`Self::find`].
-    pub fn unwind(&self, content: ContentId) -> Option<(String, Result<UnwindInfo, String>)> {
+    /// that follow the path; `None`: as in [`Self::find`]. `frame_pointers`: as in
+    /// [`Reader::unwind`].
+    pub fn unwind(
+        &self,
+        content: ContentId,
+        frame_pointers: bool,
+    ) -> Option<(String, Result<UnwindInfo, String>)> {
         let (reply, answer) = channel();
-        self.0.send(Request::Unwind(content, reply)).ok()?;
+        self.0.send(Request::Unwind(content, frame_pointers, reply)).ok()?;
         answer.recv().ok()
     }
 }
@@ -263,8 +268,8 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
             Request::CodeFiles(mapped, reply) => {
                 let _ = reply.send(mapped.iter().map(|mapped| resolver.code_file(mapped)).collect());
             }
-            Request::Unwind(content, reply) => {
-                let _ = reply.send(resolver.unwind_info(content));
+            Request::Unwind(content, frame_pointers, reply) => {
+                let _ = reply.send(resolver.unwind_info(content, frame_pointers));
             }
             Request::ReturnSites(queries, reply) => {
                 let _ = reply.send(resolver.return_sites(&queries));

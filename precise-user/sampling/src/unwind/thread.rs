@@ -314,7 +314,9 @@ impl Worker {
 
     /// Makes and installs the table of a file. Returns whether there is anybody who makes tables.
     fn make(&mut self, content: ContentId) -> bool {
-        let Some((path, info)) = self.files.unwind(content) else { return false };
+        let Some((path, info)) = self.files.unwind(content, self.fallback.frame_pointers) else {
+            return false;
+        };
         let made = match info {
             Ok(info) => {
                 self.skipped += info.skipped;

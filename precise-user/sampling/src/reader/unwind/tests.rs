@@ -345,7 +345,7 @@ fn a_worker_makes_the_table_that_this_process_would() {
     let file = File::open("/proc/self/exe").expect("readable");
     let mut reader = crate::reader::Reader::start().expect("a reader");
     let id = reader.new_id();
-    let info = reader.unwind(id, &file).expect("unwind information");
+    let info = reader.unwind(id, &file, false).expect("unwind information");
     assert_eq!(Ok(info), read(&file).map_err(|error| error.to_string()));
     assert_eq!(reader.lost_workers(), 0);
 }
