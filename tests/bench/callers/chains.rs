@@ -123,9 +123,8 @@ fn frame_of(line: &str) -> Option<UserFrame> {
     let (function, file) = rest.trim().rsplit_once('(').unwrap_or((rest, ""));
     let function = function.trim();
     let function = if function == "[unknown]" { "" } else { function };
-    Some(UserFrame {
-        address,
-        function: function.to_owned(),
-        file: last(file.trim_end_matches(')').trim_end_matches(" (deleted")).to_owned(),
-    })
+    let file = last(file.trim_end_matches(')').trim_end_matches(" (deleted"));
+    // Memory without a file, where perf looks for a map of the functions of a JIT compiler.
+    let file = if file.starts_with("perf-") && file.ends_with(".map") { "[anon]" } else { file };
+    Some(UserFrame { address, function: function.to_owned(), file: file.to_owned() })
 }

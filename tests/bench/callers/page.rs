@@ -117,22 +117,68 @@ pub fn costs(all: &[Cost]) -> String {
 pub fn page(all: &[(&str, Verdict)], measured: &[Cost]) -> String {
     let machine = MachineInfo::read(&Root::default()).machine;
     let mut out = format!(
-        "# Call chains beside perf\n\n`cargo xtask bench callers --page docs/callers.md` wrote this page on\n{} ({} \
-         CPUs, Linux {}).\n\n",
+        "{HEAD}`cargo xtask bench callers --page docs/callers.md` wrote this page on\n{} ({} CPUs, Linux {}).\n\n{SAME}",
         machine.cpu, machine.cpus, machine.kernel
     );
-    out += "## The same samples\n\nA program of Debian, without frame pointers, was stopped. precise (`-g`) and perf \
-            (`--call-graph\ndwarf,65528`) attached to it, and it ran on: both sampled the same page faults. Frames \
-            are compared\nby their addresses, and where these differ, by function and file.\n\n";
     out += &compared(all);
-    out += "\nEach difference:\n\n| program | samples | why |\n| --- | --- | --- |\n";
+    out += DIFFERENT;
     for (name, verdict) in all {
         for (difference, (samples, _)) in &verdict.different {
             let _ = writeln!(out, "| {name} | {samples} | {} |", words(difference));
         }
     }
-    out += "\n## What it costs\n\nEach sampled python3 by a timer for 4 s. A chain is whole if its outermost \
-            function is `_start` or\n`clone3`. The picture of perf is what `perf script` prints, without the program \
-            that draws it.\n\n";
+    out += WHOLE;
+    for (name, verdict) in all {
+        for ((reason, file), samples) in verdict.ends.iter().filter(|((reason, _), _)| reason != "root") {
+            let _ = writeln!(out, "| {name} | {samples} | {reason} in {file} |");
+        }
+    }
+    out += COST;
     out + &costs(measured)
 }
+
+const HEAD: &str = "\
+# Call chains beside perf
+
+Are the call chains of [record -g](flamegraph.md) right, and what do they cost?
+
+";
+
+const SAME: &str = "\
+## The same samples
+
+A program as Debian or its makers ship it, without frame pointers, was stopped. precise (`-g`) and
+perf (`--call-graph dwarf,65528`) attached to it, and it ran on: both sampled the same page faults.
+Chains are compared by the addresses of all their frames in user space, and where these differ, by
+function and file.
+
+";
+
+const DIFFERENT: &str = "
+Where precise has a sample and perf has none, perf has lost it: its ring was full. perf ends first
+in two kinds of places: in memory without a file (`[anon]`), which is the code of a JIT compiler,
+where precise goes on by frame pointers; and where the stack is deeper than the 64 kB that perf can
+copy.
+
+| program | samples | difference |
+| --- | --- | --- |
+";
+
+const WHOLE: &str = "
+Chains of precise that are not whole:
+
+| program | samples | reason and place |
+| --- | --- | --- |
+";
+
+const COST: &str = "
+Java code has no frame pointers unless the JVM is told to keep them.
+
+## What it costs
+
+Each profiler sampled python3 by a timer for 4 s. A chain is whole if its outermost function is
+`_start` or `clone3`. A file of precise has each chain once, so its bytes per sample get fewer the
+longer it samples. The last column is the time of `precise flamegraph`, and for perf that of `perf
+script`, without the program that draws what it prints.
+
+";
