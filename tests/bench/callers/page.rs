@@ -64,8 +64,8 @@ pub fn compared(all: &[(&str, Verdict)]) -> String {
         return String::new();
     }
     let mut out =
-        "| program | samples of both | the same functions | perf ends first | precise ends first | other \
-                   callers | whole, by precise |\n| --- | --- | --- | --- | --- | --- | --- |\n"
+        "| program | samples of both | the same | the same as far as perf goes | perf ends first | precise ends first | other \
+                   callers | whole, by precise |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
             .to_owned();
     for (name, verdict) in all {
         let sum = |wanted: fn(&Difference) -> bool| -> u64 {
@@ -73,12 +73,14 @@ pub fn compared(all: &[(&str, Verdict)]) -> String {
         };
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
         let same = verdict.same + verdict.same_functions;
+        let first = sum(|kind| matches!(kind, Difference::PerfEnds { .. }));
         let _ = writeln!(
             out,
-            "| {name} | {} | {:.2} % | {} | {} | {} | {:.2} % |",
+            "| {name} | {} | {:.2} % | {:.2} % | {} | {} | {} | {:.2} % |",
             verdict.both,
             share(same, verdict.both),
-            sum(|kind| matches!(kind, Difference::PerfEnds { .. })),
+            share(same + first, verdict.both),
+            first,
             sum(|kind| matches!(kind, Difference::PreciseEnds { .. })),
             sum(|kind| matches!(kind, Difference::Apart { .. })),
             share(verdict.whole, verdict.samples),
