@@ -3,7 +3,8 @@
 
 use std::{
     hint::black_box,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
+    sync::mpsc,
     thread,
     time::Duration,
 };
@@ -44,15 +45,44 @@ fn below(calls: usize, load: &Load, stop: &AtomicBool) {
     black_box(());
 }
 
-/// Measures a load, and prints the table.
-pub fn measure(
+/// Measures a load, and prints the table. Only the threads of the load are sampled: others on this
+/// machine have stacks of other depths.
+pub fn measure(load: &Load, request: &Request, cpus: &[u32], chains: ProgramOptions) -> anyhow::Result<()> {
+    let turns: Vec<(usize, usize)> =
+        (0..ROUNDS / FEWER).flat_map(|_| DEPTHS.into_iter().enumerate()).collect();
+    let stops: Vec<AtomicBool> = turns.iter().map(|_| AtomicBool::new(false)).collect();
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in cpus {
+            let tell = tell.clone();
+            let (turns, stops) = (&turns, &stops);
+            scope.spawn(move || {
+                // SAFETY: a call without arguments.
+                let _nobody_waits = tell.send(unsafe { libc::gettid() });
+                turns.iter().zip(stops).for_each(|((_, depth), stop)| below(*depth, load, stop));
+            });
+        }
+        let threads: Vec<i32> = told.iter().take(cpus.len()).collect();
+        let of = |tid: &i32| {
+            cpus.iter().map(|cpu| Scope::Task { tid: *tid, cpu: *cpu, on_exec: false }).collect::<Vec<_>>()
+        };
+        let scopes: Vec<Scope> = threads.iter().flat_map(of).collect();
+        let result = turn_by_turn(load, request, &scopes, &chains, &turns, &stops);
+        stops.iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
+        result
+    })
+}
+
+fn turn_by_turn(
     load: &Load,
     request: &Request,
     scopes: &[Scope],
-    chains: ProgramOptions,
+    chains: &ProgramOptions,
+    turns: &[(usize, usize)],
+    stops: &[AtomicBool],
 ) -> anyhow::Result<()> {
-    let request =
-        Request { wanted: Wanted { callchain: true, kernel_chain_only: true, ..request.wanted }, ..*request };
+    let wanted = Wanted { callchain: true, kernel_chain_only: true, ..request.wanted };
+    let request = Request { wanted, ..*request };
     let open = |unwind| Sampler::open(&request, None, scopes, &ProgramOptions { unwind, ..chains.clone() });
     let (mut without, mut with) = (open(None)?, open(Some(UnwindSizes::within(TABLES)))?);
     let memory = with.program().unwind.clone().context("the program has no unwind tables")?;
@@ -62,30 +92,14 @@ pub fn measure(
     let _tables = Unwinder::start(memory, files, Fallback { frame_pointers: true }, own, || true)?;
     let mut times = vec![[Vec::new(), Vec::new()]; DEPTHS.len()];
     let mut frames = [0; DEPTHS.len()];
-    for (at, depth) in (0..ROUNDS / FEWER).flat_map(|_| DEPTHS.into_iter().enumerate()) {
-        let stop = AtomicBool::new(false);
-        let ready = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            for _ in scopes {
-                scope.spawn(|| {
-                    ready.fetch_add(1, Ordering::Relaxed);
-                    below(depth, load, &stop);
-                });
-            }
-            while ready.load(Ordering::Relaxed) < scopes.len() {
-                thread::yield_now();
-            }
-            let mut turn = || -> anyhow::Result<()> {
-                times[at][0].push(sample(&mut without)?.0);
-                let (ns, most) = sample(&mut with)?;
-                times[at][1].push(ns);
-                frames[at] = most;
-                Ok(())
-            };
-            let result = turn();
-            stop.store(true, Ordering::Relaxed);
-            result
-        })?;
+    for ((at, _), stop) in turns.iter().zip(stops) {
+        times[*at][0].push(sample(&mut without)?.0);
+        let (ns, most) = sample(&mut with)?;
+        times[*at][1].push(ns);
+        frames[*at] = most;
+        stop.store(true, Ordering::Relaxed);
+        // Until the threads are in the next turn.
+        thread::sleep(Duration::from_millis(20));
     }
     print(load, &times, &frames);
     Ok(())

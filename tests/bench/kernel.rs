@@ -61,6 +61,7 @@ fn run() -> anyhow::Result<()> {
     let _stats =
         aya::sys::enable_stats(aya::sys::Stats::RunTime).context("the kernel does not count program time")?;
     let cpus = precise::machine::MachineInfo::read(&precise::machine::Root::default()).online;
+    let only_frames = std::env::args().nth(1).as_deref() == Some("frames");
     for load in [apart(), at_once()] {
         println!(
             "event {}, {} CPUs, {ROUNDS} rounds of {:.1} s each, median",
@@ -80,11 +81,11 @@ fn run() -> anyhow::Result<()> {
             for _ in &cpus {
                 scope.spawn(|| (load.run)(&stop));
             }
-            let result = measure(&request, &scopes);
+            let result = if only_frames { Ok(()) } else { measure(&request, &scopes) };
             stop.store(true, Ordering::Relaxed);
             result
         })?;
-        frames::measure(&load, &request, &scopes, options(chains()))?;
+        frames::measure(&load, &request, &cpus, options(chains()))?;
     }
     Ok(())
 }

@@ -300,6 +300,48 @@ fn libraries_that_come_and_go_give_no_wrong_frame() -> Result<()> {
     })
 }
 
+/// `deep CALLS`: faults 4,000 pages below this number of calls.
+const DEEP: &str = r#"#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+__attribute__((noinline, noclone)) void below(char *p, long calls) {
+    if (calls) below(p, calls - 1);
+    else for (long i = 0; i < 4000; i++) p[i * 4096L] = 1;
+    __asm__ volatile("" ::: "memory");
+}
+int main(int argc, char **argv) {
+    char *p = mmap(0, 4000 * 4096L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(p, 4000 * 4096L, MADV_NOHUGEPAGE);
+    usleep(500000);
+    below(p, atol(argv[1]));
+    return 0;
+}
+"#;
+
+/// What a run says that a sample cost it is what the governor goes by.
+#[test]
+fn frames_are_part_of_the_measured_cost() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let options = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+        let program = compile(folder.path(), "gcc", DEEP, "deep", &options)?;
+        let file = folder.path().join("deep.parquet");
+        let path = file.display().to_string();
+        let mut costs = Vec::new();
+        for calls in ["1", "100"] {
+            let arguments =
+                ["record", "-q", "-g", "-e", "page-faults", "-c", "1", "--overhead", "off", "-o", &path];
+            let ended = precise([&arguments[..], &["--", &program, calls]].concat())?.expect(0)?;
+            let overhead = Recorded::of(ended, &file)?.capture.meta.overhead.context("no overhead")?;
+            costs.push(overhead.sample_measured_ns);
+        }
+        say(&format!("a sample below 1 and 100 calls: {costs:?} ns"));
+        // A frame takes 60 to 150 ns.
+        assert!(costs[1] > costs[0] + 99 * 20, "{costs:?}");
+        Ok(())
+    })
+}
+
 const CPLUSPLUS: &str = r#"#include <stdexcept>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -24,7 +24,11 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 enum Bench {
     /// Measure the nanoseconds per sample of the eBPF program on this machine
-    Kernel,
+    Kernel {
+        /// Only what unwinding costs by frame
+        #[arg(long)]
+        frames: bool,
+    },
     /// Measure memory, files and ledger of a long run with short epochs, while processes and
     /// cgroups come and go
     Soak {
@@ -99,12 +103,13 @@ enum Bench {
 /// Runs the task.
 pub fn run(args: &BenchArgs) -> Result<()> {
     match args.bench {
-        Bench::Kernel => {
+        Bench::Kernel { frames } => {
             let yardstick = build_ebpf::yardstick()?;
             // Not optimised, because the measured code runs in the kernel.
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-kernel"]);
-            process::run(bench.env(YARDSTICK_VARIABLE, yardstick))
+            bench.env(YARDSTICK_VARIABLE, yardstick);
+            process::run(if frames { bench.args(["--", "frames"]) } else { &mut bench })
         }
         Bench::Soak { seconds, serve } => {
             let test = if serve {

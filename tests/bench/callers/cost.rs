@@ -133,7 +133,7 @@ fn of_way(way: Way, hertz: u32, precise: &Path, running: &KillOnDrop, folder: &P
     let (samples, whole) = if way == Way::Bpftrace {
         of_bpftrace(&std::fs::read_to_string(&file)?)
     } else {
-        let whole = taken.values().filter(|group| is_whole(&group.frames.last().map_or("", |f| &f.function)));
+        let whole = taken.values().filter(|group| is_whole(group.frames.last().map_or("", |f| &f.function)));
         (taken.values().map(|group| group.samples).sum(), whole.map(|group| group.samples).sum())
     };
     std::fs::remove_file(&file)?;

@@ -205,3 +205,25 @@ impl<'de> serde::de::Visitor<'de> for Raw {
         Ok(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Functions that end where a gap of this size begins, and the rule of the gap.
+    fn rule_of_gap(size: u64, frame_pointers: bool) -> Option<Rule> {
+        let mut builder = Builder::new(frame_pointers);
+        builder.function(&[(0, Rule::ROOT)], 0x100).unwrap();
+        builder.function(&[(0x100 + size, Rule::SIGNAL)], 0x200 + size).unwrap();
+        let table = builder.finish()?;
+        // Rules are in the order of the addresses.
+        table.rules.get(1).copied()
+    }
+
+    #[test]
+    fn large_gaps_are_code_with_frame_pointers() {
+        assert_eq!(rule_of_gap(COMPILED - 1, true), Some(Rule::GAP));
+        assert_eq!(rule_of_gap(COMPILED, true), Some(FRAME_POINTER));
+        assert_eq!(rule_of_gap(COMPILED, false), Some(Rule::GAP));
+    }
+}
