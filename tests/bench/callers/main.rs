@@ -2,8 +2,8 @@
 //!
 //! The first question is whether they are right. A program is stopped, precise and perf both attach
 //! to it, and it runs on: both sample the same page faults. perf copies 64 kB of stack for each
-//! sample and unwinds them afterwards (`--call-graph dwarf,65528`), which is as much as perf can do.
-//! The chains are compared by the addresses of their frames, each of which must be the same.
+//! sample and unwinds them afterwards (`--call-graph dwarf,65528`), which is as much as perf can
+//! do. The chains are compared by the addresses of their frames, each of which must be the same.
 //!
 //! The second is what they cost: whole chains, lost samples, bytes, and the time from Ctrl-C to
 //! what a flame graph is made from.

@@ -177,8 +177,8 @@ impl Symbolizer {
         }
     }
 
-    /// Returns what the code says about return addresses, in their order; `None` if there is no file
-    /// to tell, as for the code of a JIT compiler. Each query is for the last byte before the
+    /// Returns what the code says about return addresses, in their order; `None` if there is no
+    /// file to tell, as for the code of a JIT compiler. Each query is for the last byte before the
     /// address. Waits for the answers.
     pub fn return_sites(&mut self, mut queries: Vec<CodeQuery>) -> Vec<Option<ReturnSite>> {
         let mut sites = Vec::with_capacity(queries.len());
