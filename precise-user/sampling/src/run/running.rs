@@ -20,11 +20,11 @@ use crate::machine::Root;
 use crate::run::cost::Cost;
 use crate::run::naming_thread::Around;
 use crate::run::opening::Sampled;
-use crate::run::plan::{CallGraph, Plan, PlannedEvent};
+use crate::run::plan::{CallGraph, Plan, PlannedEvent, Target};
 use crate::run::session::{End, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
-use crate::unwind::{Fallback, UnwindReport, Unwinder};
+use crate::unwind::{Fallback, UnwindReport, UnwindTarget, Unwinder};
 use precise_model::{Dimension, Epoch, EventInfo, Machine};
 
 /// Interval between reads of sideband and rings within an epoch, so that a burst of process starts
@@ -127,7 +127,11 @@ impl Opened {
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
         let around = Around::of(plan);
-        let sampled = around.sampled.clone();
+        let followed = match (&plan.target, session.waiting_command()) {
+            (_, Some(id)) => UnwindTarget::Command(id),
+            (Target::Processes(ids) | Target::Threads(ids), _) => UnwindTarget::These(ids.clone()),
+            (Target::All | Target::Command(_), None) => UnwindTarget::All,
+        };
         let allowance = plan.budget.map(|budget| Allowance::new(budget, plan.cpus.len()));
         let mut naming = Naming::start(assembler, processes, sink, events, allowance, around, || {
             early.append(&mut session.sideband());
@@ -137,7 +141,7 @@ impl Opened {
         let fallback = Fallback { frame_pointers: plan.call_graph == CallGraph::Auto };
         let mut unwinder = None;
         if let (Some(memory), Some(files)) = (memory, files) {
-            let started = Unwinder::start(memory, files, fallback, sampled, || {
+            let started = Unwinder::start(memory, files, fallback, followed, || {
                 early.append(&mut session.sideband());
                 !session.must_end()
             })?;
