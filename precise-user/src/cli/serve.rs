@@ -5,7 +5,7 @@ use std::{net::SocketAddr, process::ExitCode};
 use clap::Args;
 use precise::error::{Class, Failure};
 use precise::render::number;
-use precise::run::naming::MOST_FOR_NAMES;
+use precise::run::budget::NamesBudget;
 use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
 use precise::serve::live::Progress;
@@ -109,7 +109,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> CommandResult {
                     plan.words()
                 ));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
-                let names = number::short(MOST_FOR_NAMES as u64);
+                let names = number::short(NamesBudget::of_this_machine().sum() as u64);
                 say(&format!(
                     "memory: tables {tables}B, rings {rings}B (fixed); processes and names at most {names}B"
                 ));
