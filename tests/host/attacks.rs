@@ -185,9 +185,9 @@ fn shared(jail: &Jail, host: &Path, secret: &Path) -> Result<PathBuf> {
 }
 
 /// Notices when somebody opens a file.
-struct Watched(fs::File);
+struct OpenWatch(fs::File);
 
-impl Watched {
+impl OpenWatch {
     fn new(file: &Path) -> Result<Self> {
         let name = CString::new(file.as_os_str().as_bytes())?;
         // SAFETY: a call without memory of this process.
@@ -241,7 +241,7 @@ fn no_program_costs_more_than_its_own_names() -> Result<()> {
         let attacks = attacks(&jail, &secret)?;
         let shared = shared(&jail, folder.path(), &secret)?;
         let twin = forged(&jail, folder.path())?;
-        let mut watched = Watched::new(&secret)?;
+        let mut watched = OpenWatch::new(&secret)?;
         let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "500ms"]].concat())?;
         let before = peak(live.pid())?;
         let pages = PAGES.to_string();
