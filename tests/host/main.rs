@@ -35,6 +35,7 @@ mod script;
 mod serve;
 mod soak;
 mod stacks;
+mod storms;
 mod syscalls;
 mod top;
 mod types;

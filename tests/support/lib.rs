@@ -5,6 +5,7 @@ pub mod alone;
 pub mod cgroup;
 pub mod chaos;
 pub mod clock;
+pub mod jail;
 pub mod kill_on_drop;
 pub mod load;
 pub mod program;

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use precise::archive::{self, ArchivePlace, keep_rolling};
 use precise::error::{Class, Failure};
 use precise::render::number;
-use precise::run::naming::MOST_FOR_NAMES;
+use precise::run::budget::NamesBudget;
 use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
 use precise::serve::live::{Progress, Service};
@@ -320,7 +320,7 @@ fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
                 say(&format!("serving {} of {} at {url}/metrics", events.join(", "), plan.words()));
                 folder.iter().for_each(|folder| say(&format!("captures go to {}", folder.display())));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
-                let names = number::short(MOST_FOR_NAMES as u64);
+                let names = number::short(NamesBudget::of_this_machine().sum() as u64);
                 say(&format!(
                     "memory: tables {tables}B, rings {rings}B (fixed); processes and names at most {names}B"
                 ));

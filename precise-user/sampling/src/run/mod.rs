@@ -7,6 +7,7 @@
 pub(crate) mod allocator;
 mod allowance;
 pub mod assemble;
+pub mod budget;
 pub mod child;
 pub mod cost;
 mod cpus;
