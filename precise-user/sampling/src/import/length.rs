@@ -22,8 +22,10 @@ pub(super) fn epoch_ns(options: &ImportOptions, reader: &Reader) -> u64 {
     let told = || reader.features().sample_times.or_else(|| sample_times(&options.input));
     match options.epoch {
         Some(epoch) => of_asked(epoch),
-        None => told()
-            .map_or(LONGEST, |(first, last)| (last.saturating_sub(first) / COLUMNS).clamp(SHORTEST, LONGEST)),
+        // The last sample is within the last epoch, and not at the start of another one.
+        None => told().map_or(LONGEST, |(first, last)| {
+            (last.saturating_sub(first) / COLUMNS + 1).clamp(SHORTEST, LONGEST)
+        }),
     }
 }
 

@@ -338,16 +338,15 @@ fn a_recording_has_sixty_epochs_unless_told_otherwise() {
 #[test]
 fn a_file_that_does_not_tell_its_length_is_read_for_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    let input = folder.path().join("x.data");
+    let (input, output) = (folder.path().join("x.data"), folder.path().join("x.parquet"));
     let mut made = Made::new(&[PLAIN]);
     for at in 0..120 {
         made.sample(USER, &[0x400, task(7, 7), 1_000_000 + at * 10_000_000]);
     }
     std::fs::write(&input, made.bytes()).expect("written");
-    let options =
-        ImportOptions { input, output: folder.path().join("x.parquet"), ..ImportOptions::default() };
-    let imported = import(&options).expect("a capture");
-    assert_eq!(imported.meta.epochs.len(), 60);
+    let options = ImportOptions { input, output: output.clone(), ..ImportOptions::default() };
+    import(&options).expect("a capture");
+    assert_eq!(Capture::read(&output).expect("a capture").meta.epochs.len(), 60);
 }
 
 #[test]
