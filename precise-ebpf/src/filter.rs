@@ -13,10 +13,11 @@ use aya_ebpf::helpers::{
 use precise_common::{
     config::{CONSTANT_WIDE, Config, FilterSlot, MAX_SLOTS, QuestionTest, compare, operand},
     ledger::Counter,
+    mode::in_kernel,
 };
 
 use crate::{
-    read::{KernelRead, SampleContext, asks, constant, in_kernel},
+    read::{Access, Sample, asks, constant},
     watched,
 };
 

@@ -3,8 +3,9 @@
 //!
 //! The two share no code on purpose. If they agree on every sample, the compiler is correct.
 
-use precise_common::config::{FilterSlot, compare, operand, watched};
-use precise_common::data_src::{DataSource, MemoryLevel, bits};
+use precise_common::config::{Slot, compare, operand, watched};
+use precise_common::data_src::{DataSource, Level, bits};
+use precise_common::mode;
 
 use super::ast::{Expr, Order, TermTest};
 use super::lower::{CgroupMatch, CompilerOptions, Resolver};
@@ -82,7 +83,7 @@ fn slot_holds(slot: &FilterSlot, sample: &SampleFacts) -> bool {
                 operand::PID => u64::from(sample.pid),
                 operand::TID => u64::from(sample.tid),
                 operand::CPU => u64::from(sample.cpu),
-                operand::KERNEL => sample.ip >> 63,
+                operand::KERNEL => u64::from(mode::in_kernel(sample.ip)),
                 operand::PHYS_ADDRESS => sample.phys_address,
                 operand::PAGE_SIZE => sample.page_size,
                 operand::UID => u64::from(sample.uid),

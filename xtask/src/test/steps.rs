@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::Run;
-use super::report::StepResult;
-use crate::build_ebpf::{self, OBJECT_VARIABLE, ObjectCheck};
-use crate::{checkout, process, setup};
+use super::report::Outcome;
+use crate::build_ebpf::{self, Checked, OBJECT_VARIABLE};
+use crate::{checkout, dist, process, setup};
 
 /// A step: one check.
 pub struct Step {
@@ -35,6 +35,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "host",      required: true,  filtered: true,  run: host,      about: "tests on this machine's kernel" },
     Step { name: "doc",       required: true,  filtered: false, run: doc,       about: "the source's documentation builds, and its links lead somewhere" },
     Step { name: "deny",      required: false, filtered: false, run: deny,      about: "licences and sources of all dependencies" },
+    Step { name: "packages",  required: true,  filtered: false, run: packages,  about: "what is released installs, runs and goes again" },
     Step { name: "lab",       required: true,  filtered: false, run: lab,       about: "tests in guests whose precise PMU is emulated" },
 ];
 
@@ -123,7 +124,15 @@ fn deny(_run: &mut Run) -> Result<StepResult> {
     Ok(StepResult::Passed)
 }
 
-fn lab(run: &mut Run) -> Result<StepResult> {
+fn packages(_run: &mut Run) -> Result<Outcome> {
+    if !process::is_root() {
+        return Ok(Outcome::Skipped("only root may install packages in another root".into()));
+    }
+    dist::check::run()?;
+    Ok(Outcome::Passed)
+}
+
+fn lab(run: &mut Run) -> Result<Outcome> {
     if run.no_lab {
         return Ok(StepResult::Skipped("--no-lab was given".into()));
     }
