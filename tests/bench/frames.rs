@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Context as _;
 use precise::kernel::{
-    event::{Request, Scope, Wanted},
+    event::{OpenRequest, Scope, WantedFields},
     program::ProgramOptions,
     sampler::Sampler,
     unwind::UnwindSizes,
@@ -47,7 +47,7 @@ fn below(calls: usize, load: &Load, stop: &AtomicBool) {
 
 /// Measures a load, and prints the table. Only the threads of the load are sampled: others on this
 /// machine have stacks of other depths.
-pub fn measure(load: &Load, request: &Request, cpus: &[u32], chains: ProgramOptions) -> anyhow::Result<()> {
+pub fn measure(load: &Load, request: &OpenRequest, cpus: &[u32], chains: ProgramOptions) -> anyhow::Result<()> {
     let turns: Vec<(usize, usize)> =
         (0..ROUNDS / FEWER).flat_map(|_| DEPTHS.into_iter().enumerate()).collect();
     let stops: Vec<AtomicBool> = turns.iter().map(|_| AtomicBool::new(false)).collect();
@@ -75,14 +75,14 @@ pub fn measure(load: &Load, request: &Request, cpus: &[u32], chains: ProgramOpti
 
 fn turn_by_turn(
     load: &Load,
-    request: &Request,
+    request: &OpenRequest,
     scopes: &[Scope],
     chains: &ProgramOptions,
     turns: &[(usize, usize)],
     stops: &[AtomicBool],
 ) -> anyhow::Result<()> {
-    let wanted = Wanted { callchain: true, kernel_chain_only: true, ..request.wanted };
-    let request = Request { wanted, ..*request };
+    let wanted = WantedFields { callchain: true, kernel_chain_only: true, ..request.wanted };
+    let request = OpenRequest { wanted, ..*request };
     let open = |unwind| Sampler::open(&request, None, scopes, &ProgramOptions { unwind, ..chains.clone() });
     let (mut without, mut with) = (open(None)?, open(Some(UnwindSizes::within(TABLES)))?);
     let memory = with.program().unwind.clone().context("the program has no unwind tables")?;

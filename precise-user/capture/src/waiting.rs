@@ -1,6 +1,6 @@
 //! The values of a column that wait until their row group is complete.
 
-use super::batch::Values;
+use super::batch::ColumnValues;
 use super::file::{Column, ColumnType};
 use super::waiting_texts::{TextTable, WaitingTexts};
 

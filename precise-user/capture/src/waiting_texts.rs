@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use super::batch::Texts;
+use super::batch::DistinctTexts;
 
 /// The bytes that a text takes in the file beyond its own.
 const LENGTH: usize = 4;
@@ -36,7 +36,7 @@ pub(super) struct TextTable {
 
 impl WaitingTexts {
     /// Adds texts, and returns the index of each. The dictionary has room for `most` bytes.
-    pub fn add(&mut self, texts: &Texts, most: usize) -> Vec<Option<u64>> {
+    pub fn add(&mut self, texts: &DistinctTexts, most: usize) -> Vec<Option<u64>> {
         let before = self.dictionary();
         let indexes: Vec<u64> = texts.distinct.iter().map(|text| self.index(text)).collect();
         if self.dictionary() >= most {
@@ -102,9 +102,9 @@ fn range(ends: &[usize], index: usize) -> std::ops::Range<usize> {
 mod tests {
     use super::*;
 
-    fn texts(distinct: &[&str]) -> Texts {
+    fn texts(distinct: &[&str]) -> DistinctTexts {
         let keys = (0..distinct.len() as u32).map(Some).collect();
-        Texts { keys, distinct: distinct.iter().map(|text| (*text).to_owned()).collect() }
+        DistinctTexts { keys, distinct: distinct.iter().map(|text| (*text).to_owned()).collect() }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //!
 //! The two share no code on purpose. If they agree on every sample, the compiler is correct.
 
-use precise_common::config::{Slot, compare, operand, watched};
-use precise_common::data_src::{DataSource, Level, bits};
+use precise_common::config::{FilterSlot, compare, operand, watched};
+use precise_common::data_src::{DataSource, MemoryLevel, bits};
 use precise_common::mode;
 
 use super::ast::{Expr, Order, TermTest};

@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::store::{Existing, Store};
 use super::{ArchivePlace, Label};
-use crate::error::{Class, Failure};
-use precise_capture::{CaptureFile as _, Limits};
+use crate::error::{ExitClass, Failure};
+use precise_capture::{CaptureFile as _, ReadLimits};
 use precise_model::Capture;
 use precise_views as views;
 
@@ -24,7 +24,7 @@ const TIME: &str = "%Y%m%dT%H%M%SZ";
 const UNKNOWN_TIME: &str = "0_unknown_";
 
 /// Limits for reading a capture that is archived while a run goes on: 13 MB of rows.
-const ROLLING: Limits = Limits { rows: 1 << 16, bytes: 64 << 20 };
+const ROLLING: ReadLimits = ReadLimits { rows: 1 << 16, bytes: 64 << 20 };
 
 precise_model::catalogue! {
     /// The role of a capture in a pair of a precise and a plain one.
@@ -144,7 +144,7 @@ fn host(capture: &Capture) -> String {
 /// Returns an error if a file is not a capture, if two captures have the same name, or if the place
 /// cannot be written. Files that were already written stay, but no file lists them.
 pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Archive, Failure> {
-    write(place, &Labelling::Given(label), files, &Limits::default(), Existing::Refuse)
+    write(place, &Labelling::Given(label), files, &ReadLimits::default(), Existing::Refuse)
 }
 
 /// Archives a capture of a run that goes on, in little memory: its epochs are joined if they do not
@@ -179,7 +179,7 @@ impl Labelling<'_> {
             Self::ByDay(prefix) => {
                 let day = time.split('T').next().unwrap_or_default();
                 let label = Label::parse(&format!("{}-{host}-{day}", prefix.as_str()));
-                label.map_err(|error| Failure::new(Class::Usage, error))
+                label.map_err(|error| Failure::new(ExitClass::Usage, error))
             }
         }
     }
@@ -189,7 +189,7 @@ fn write(
     place: &ArchivePlace,
     labelling: &Labelling<'_>,
     files: &[PathBuf],
-    limits: &Limits,
+    limits: &ReadLimits,
     existing: Existing,
 ) -> Result<Archive, Failure> {
     let mut captures: Vec<(Archived, Bytes)> = Vec::new();
@@ -252,7 +252,7 @@ fn write(
         captures: kept,
     };
     let list = precise_views::document::document(&archive, None)
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot write the list: {error}")))?;
+        .map_err(|error| Failure::new(ExitClass::Failed, format!("cannot write the list: {error}")))?;
     store.put(&format!("{time}-{host}.json"), list.into(), existing)?;
     Ok(archive)
 }

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::ArchivePlace;
 use super::store::{Existing, exists};
-use crate::error::{Class, Failure};
+use crate::error::{ExitClass, Failure};
 use precise_capture::temporary;
 use precise_model::text::sanitize;
 

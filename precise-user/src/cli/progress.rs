@@ -7,7 +7,7 @@ use precise::import;
 use precise::model::digits::counted;
 use precise::render::number;
 use precise::run::budget::NamesBudget;
-use precise::run::live::Progress;
+use precise::run::live::RunProgress;
 
 use super::output::say;
 

@@ -6,16 +6,16 @@ use std::{net::SocketAddr, process::ExitCode, time::Duration};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use precise::archive::{self, ArchivePlace, keep_rolling};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::render::number;
 use precise::run::budget::NamesBudget;
 use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
-use precise::serve::live::{Progress, Service};
+use precise::serve::live::{ServeProgress, Service};
 use precise::serve::{
-    Access, CapturesOptions, Hosts, Label, Painter, Retention, Tls, Token, Upload, listen, live,
+    Access, CapturesOptions, Hosts, SeriesLabel, Painter, Retention, Tls, Token, Upload, listen, live,
 };
-use precise::top::Snapshot;
+use precise::top::WindowSnapshot;
 use precise::views::code::NoCode;
 use precise::views::html::{LiveNow, live_page};
 use precise::views::idle;
@@ -229,7 +229,7 @@ fn checked(arguments: &ServeArguments, out: &mut Output) -> CommandResult {
 /// What is made of the arguments before anything is opened.
 struct Ready {
     plan: Plan,
-    labels: Vec<Label>,
+    labels: Vec<SeriesLabel>,
     series: usize,
     hosts: Hosts,
     access: Access,
@@ -238,10 +238,10 @@ struct Ready {
 
 impl Ready {
     fn of(arguments: &ServeArguments) -> Result<Self, Failure> {
-        let usage = |what: String| Failure::new(Class::Usage, what);
+        let usage = |what: String| Failure::new(ExitClass::Usage, what);
         let labels = match arguments.by.as_str() {
             "none" => Vec::new(),
-            list => Label::parse_list(list).map_err(|error| usage(error.to_string()))?,
+            list => SeriesLabel::parse_list(list).map_err(|error| usage(error.to_string()))?,
         };
         let series = usize::try_from(arguments.series).ok().filter(|_| arguments.series <= MOST_SERIES);
         let series = series.ok_or_else(|| {
@@ -294,7 +294,7 @@ fn upload(place: ArchivePlace, prefix: archive::Label) -> Upload {
 }
 
 /// Makes the page for people.
-fn paint(snapshot: Snapshot) -> Result<String, String> {
+fn paint(snapshot: WindowSnapshot) -> Result<String, String> {
     let now = LiveNow {
         elapsed: snapshot.elapsed,
         cost: snapshot.cost.sampling,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::model::suggest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -71,7 +71,7 @@ fn read(file: &Path) -> io::Result<String> {
 }
 
 fn unreadable(file: &Path, error: &io::Error) -> Failure {
-    Failure::new(Class::Usage, format!("cannot read the settings in {}: {error}", file.display()))
+    Failure::new(ExitClass::Usage, format!("cannot read the settings in {}: {error}", file.display()))
 }
 
 /// Returns what clap says about a value, without its advice on usage.
@@ -158,7 +158,7 @@ impl Settings<'_> {
     fn failure(&self, at: Option<usize>, what: &str) -> Failure {
         let line = |at: usize| 1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count();
         let line = at.map_or_else(String::new, |at| format!(":{}", line(at)));
-        Failure::new(Class::Usage, format!("{}{line}: {what}", self.file.display()))
+        Failure::new(ExitClass::Usage, format!("{}{line}: {what}", self.file.display()))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use precise::capture::{CaptureWriter, WriteError};
-use precise::error::{Class, Failure};
+use precise::error::{ExitClass, Failure};
 use precise::kernel::clock::thread_cpu_ns;
 use precise::model::Capture;
 use precise::run::kill_switch;
@@ -106,7 +106,7 @@ pub fn run(arguments: &TopArguments, out: &mut Output) -> CommandResult {
                     Ok(thread) => shown = Some(thread),
                     Err(error) => {
                         let what = format!("cannot start the thread of the screen: {error}");
-                        result = Err(Failure::new(Class::Failed, what));
+                        result = Err(Failure::new(ExitClass::Failed, what));
                         stop.stop();
                     }
                 }

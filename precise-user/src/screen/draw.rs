@@ -82,7 +82,7 @@ impl Screen {
             columns: size.0,
         };
         self.answer = Some(match shown.part() {
-            Err(why) => Answer::Nothing(why.to_owned()),
+            Err(why) => TabAnswer::Nothing(why.to_owned()),
             Ok(part) if self.tab == Tab::Time => strip::strips(part, self.event, size.0, size.1),
             Ok(part) => answer(part, &question),
         });

@@ -18,8 +18,8 @@ mod tests;
 
 use precise_model::keys::Sort;
 use precise_model::{Capture, Meta, Row, text};
-use precise_sampling::top::Snapshot;
-use precise_views::narrow::{Wanted, narrow};
+use precise_sampling::top::WindowSnapshot;
+use precise_views::narrow::{WantedPart, narrow};
 use precise_views::trust::{Trust, trust};
 use precise_views::{idle, view};
 
@@ -92,7 +92,7 @@ const SORTS: [(Sort, &str); 5] = [
 /// only if a filter needs it both whole and in part.
 #[derive(Debug)]
 struct Shown {
-    snapshot: Snapshot,
+    snapshot: WindowSnapshot,
     part: Part,
     trust: Trust,
     /// The samples of each event in each epoch, per second, with those of idle CPUs.
@@ -118,7 +118,7 @@ impl Shown {
     }
 
     /// Returns the snapshot as it was taken.
-    fn whole(mut self) -> Snapshot {
+    fn whole(mut self) -> WindowSnapshot {
         if let Part::Whole(idle) = self.part {
             let capture = &mut self.snapshot.capture;
             capture.rows.extend(idle);
@@ -226,7 +226,7 @@ impl Screen {
     }
 
     /// Returns a window with the part of it that the filter selects.
-    fn narrowed(&self, mut snapshot: Snapshot, trust: Trust) -> Shown {
+    fn narrowed(&self, mut snapshot: WindowSnapshot, trust: Trust) -> Shown {
         let events = 0..snapshot.capture.meta.events.len();
         let rates = events.map(|event| head::rates(&snapshot.capture, event)).collect();
         let part = if self.wanted.is_everything() {

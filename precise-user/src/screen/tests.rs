@@ -176,13 +176,13 @@ fn a_filter_narrows_the_window_and_what_is_wrong_is_said() {
 }
 
 /// A window of cycles in which an idle CPU has nine of ten samples.
-fn idle_snapshot() -> Snapshot {
-    let mut made = Builder::new();
+fn idle_snapshot() -> WindowSnapshot {
+    let mut made = CaptureBuilder::new();
     made.cell().samples(900).code(0xffff_8000_0000_1000, "[kernel]", "pv_native_safe_halt", "", 0);
     made.cell().samples(100).process(17, "app").code(0x1000, "/bin/app", "parse", "", 0);
     let mut capture = made.build();
     capture.rows.iter_mut().for_each(|row| row.kernel = row.pid == 0);
-    Snapshot { capture, elapsed: Duration::from_secs(1), cost: Cost::default(), shortened: None }
+    WindowSnapshot { capture, elapsed: Duration::from_secs(1), cost: LiveCost::default(), shortened: None }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::Run;
-use super::report::Outcome;
-use crate::build_ebpf::{self, Checked, OBJECT_VARIABLE};
+use super::report::StepResult;
+use crate::build_ebpf::{self, ObjectCheck, OBJECT_VARIABLE};
 use crate::{checkout, dist, process, setup};
 
 /// A step: one check.
@@ -124,15 +124,15 @@ fn deny(_run: &mut Run) -> Result<StepResult> {
     Ok(StepResult::Passed)
 }
 
-fn packages(_run: &mut Run) -> Result<Outcome> {
+fn packages(_run: &mut Run) -> Result<StepResult> {
     if !process::is_root() {
-        return Ok(Outcome::Skipped("only root may install packages in another root".into()));
+        return Ok(StepResult::Skipped("only root may install packages in another root".into()));
     }
     dist::check::run()?;
-    Ok(Outcome::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn lab(run: &mut Run) -> Result<Outcome> {
+fn lab(run: &mut Run) -> Result<StepResult> {
     if run.no_lab {
         return Ok(StepResult::Skipped("--no-lab was given".into()));
     }

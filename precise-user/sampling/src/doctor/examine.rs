@@ -36,13 +36,13 @@ pub fn examine(state: &MachineState) -> Diagnosis {
     let bad =
         |name: &str| checks.iter().find(|check| check.name == name && check.status != CheckStatus::Passed);
     let hopeless = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown"));
-    let no_rights = bad("rights").filter(|check| check.status == Status::Failed);
+    let no_rights = bad("rights").filter(|check| check.status == CheckStatus::Failed);
     let (class, verdict) = if let Some(check) = hopeless {
         (Some(ErrorClass::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
     } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
         // If the firmware disabled the unit, this explains what the kernel lacks.
         let cause =
-            ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
+            ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == CheckStatus::Failed));
         let (class, software) = match no_rights {
             // A run of the events that there are would fail by this.
             Some(rights) => (ErrorClass::Permission, format!("could be sampled, but {}", rights.reason)),

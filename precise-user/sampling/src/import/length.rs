@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use precise_records::perf_data::{Event, Reader};
+use precise_records::perf_data::{RecordingItem, RecordingReader};
 use precise_records::record::SAMPLE;
 use precise_records::record::sample::decode;
 
@@ -18,7 +18,7 @@ const LONGEST: u64 = 1_000_000_000;
 const READ_TWICE: u64 = 256 << 20;
 
 /// Returns the length of an epoch in nanoseconds.
-pub(super) fn epoch_ns(options: &ImportOptions, reader: &Reader) -> u64 {
+pub(super) fn epoch_ns(options: &ImportOptions, reader: &RecordingReader) -> u64 {
     let told = || reader.features().sample_times.or_else(|| sample_times(&options.input));
     match options.epoch {
         Some(epoch) => of_asked(epoch),
@@ -37,13 +37,13 @@ fn of_asked(epoch: Duration) -> u64 {
 /// writes them since Linux 4.16, and not to a pipe. `None` if it is no file, or a large one.
 fn sample_times(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().filter(|file| file.is_file() && file.len() <= READ_TWICE)?;
-    let mut reader = Reader::open(path).ok()?;
+    let mut reader = RecordingReader::open(path).ok()?;
     let mut times: Option<(u64, u64)> = None;
     loop {
         let (event, body) = match reader.next_event() {
-            Event::Record { kind: SAMPLE, body, event: Some(event), .. } => (event, body),
-            Event::Record { .. } | Event::Round => continue,
-            Event::End(_) => return times,
+            RecordingItem::Record { kind: SAMPLE, body, event: Some(event), .. } => (event, body),
+            RecordingItem::Record { .. } | RecordingItem::Round => continue,
+            RecordingItem::End(_) => return times,
         };
         let layout = reader.events().get(event).map(|described| described.attr.sample);
         let time = layout.and_then(|layout| decode(body, &layout).ok()).map_or(0, |sample| sample.time);

@@ -13,11 +13,11 @@ use super::{
     bad_file, branches,
     cells::{Cells, OfEvent, OfProcess},
     chains::Seen,
-    events::{self, Known},
-    group::Groups,
+    events::{self, ImportedEvent},
+    group::MemberCounts,
     length,
-    queue::{Item, Queue},
-    sample::{self, Facts, Grouping},
+    queue::{TimedRecord, Queue},
+    sample::{self, KeptFacts, ImportGrouping},
     words,
 };
 use crate::error::{ErrorClass, SamplingError};

@@ -308,7 +308,7 @@ impl Reader {
         if self.without_unwind.contains(&id) {
             return Err(Trouble::Failed("it could not be read before".to_owned()));
         }
-        match self.ask(&Request::Unwind { frame_pointers }, &[file]) {
+        match self.ask(&ReaderRequest::Unwind { frame_pointers }, &[file]) {
             Ok(Reply::Unwind(info)) => {
                 info.check().map(|()| info).map_err(|why| Trouble::Failed(why.to_owned()))
             }
@@ -330,7 +330,7 @@ impl Reader {
     pub fn return_sites(&mut self, file: &File, offsets: &[u64]) -> Result<Vec<Option<ReturnSite>>, Trouble> {
         let mut all = Vec::with_capacity(offsets.len());
         for part in offsets.chunks(MAX_ADDRESSES) {
-            match self.ask(&Request::ReturnSites(part.to_vec()), &[file])? {
+            match self.ask(&ReaderRequest::ReturnSites(part.to_vec()), &[file])? {
                 Reply::ReturnSites(sites) if sites.len() == part.len() => all.extend(sites),
                 other => return Err(unexpected(&other)),
             }

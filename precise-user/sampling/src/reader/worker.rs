@@ -112,11 +112,11 @@ impl Worker {
             (ReaderRequest::Jit { map, addresses }, Some(file)) => {
                 Ok(Reply::Jit(self.maps.find(map, &file, &addresses)))
             }
-            (Request::Unwind { frame_pointers }, Some(file)) => {
+            (ReaderRequest::Unwind { frame_pointers }, Some(file)) => {
                 unwind::read(&file, frame_pointers).map(Reply::Unwind)
             }
-            (Request::ReturnSites(offsets), Some(file)) => sites(&file, &offsets).map(Reply::ReturnSites),
-            (Request::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
+            (ReaderRequest::ReturnSites(offsets), Some(file)) => sites(&file, &offsets).map(Reply::ReturnSites),
+            (ReaderRequest::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
             }

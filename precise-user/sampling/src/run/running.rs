@@ -19,10 +19,10 @@ use crate::kernel::sideband::Mappings;
 use crate::machine::Root;
 use crate::run::budget::NamesBudget;
 use crate::run::cost::Cost;
-use crate::run::naming_thread::Around;
-use crate::run::opening::Sampled;
+use crate::run::naming_thread::NamedFirst;
+use crate::run::opening::SampledEvent;
 use crate::run::plan::{CallGraph, Plan, PlannedEvent, Target};
-use crate::run::session::{End, Session, Whereabouts};
+use crate::run::session::{RunEnd, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
 use crate::unwind::{Fallback, UnwindReport, UnwindTarget, Unwinder};
@@ -123,7 +123,7 @@ impl Opened {
         let mut assembler = Assembler::new(options, symbolizer, cgroups, Owners::new(Root::default()));
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
-        let around = Around::of(plan);
+        let around = NamedFirst::of(plan);
         let followed = match (&plan.target, session.waiting_command()) {
             (_, Some(id)) => UnwindTarget::Command(id),
             (Target::Processes(ids) | Target::Threads(ids), _) => UnwindTarget::These(ids.clone()),

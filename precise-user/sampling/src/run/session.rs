@@ -165,7 +165,7 @@ impl Session {
         let whereabouts = Whereabouts {
             symbolizer,
             cgroups,
-            processes: Processes::new(Limits { bytes: NamesBudget::of_this_machine().processes }),
+            processes: Processes::new(HistoryLimits { bytes: NamesBudget::of_this_machine().processes }),
         };
         let nameless = nameless(plan);
         let with_own = own::note(plan, &machine);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 
 use crate::kernel::clock::thread_cpu_ns;
-use crate::top::{Live, Snapshot};
+use crate::top::{Live, WindowSnapshot};
 
 /// How long the page shows the last minutes.
 pub(super) const WINDOW: Duration = Duration::from_secs(300);
@@ -25,11 +25,11 @@ const PAUSE: u32 = 50;
 #[derive(Clone)]
 pub struct Painter(Arc<PaintPage>);
 
-type PaintPage = dyn Fn(Snapshot) -> Result<String, String> + Send + Sync;
+type PaintPage = dyn Fn(WindowSnapshot) -> Result<String, String> + Send + Sync;
 
 impl Painter {
     /// Makes a painter from a function. Its error is a sentence for the reader.
-    pub fn new(paint: impl Fn(Snapshot) -> Result<String, String> + Send + Sync + 'static) -> Self {
+    pub fn new(paint: impl Fn(WindowSnapshot) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(paint))
     }
 }

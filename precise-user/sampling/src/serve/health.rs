@@ -3,20 +3,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::status::{EventStatus, Status};
+use super::status::{EventStatus, ServeStatus};
 
 /// How long an epoch may be late on a machine at its limit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns why the run must be started again; `None` if it goes on.
-pub(super) fn unhealthy(status: &Status, now: Instant) -> Option<String> {
+pub(super) fn unhealthy(status: &ServeStatus, now: Instant) -> Option<String> {
     let age = now.saturating_duration_since(status.updated?);
     let late = age > PATIENCE.max(status.epoch.saturating_mul(5));
     late.then(|| format!("the last epoch ended {} s ago", age.as_secs()))
 }
 
 /// Returns why the numbers are not to be relied on now; `None` if they are.
-pub(super) fn unready(status: &Status, now: Instant) -> Option<String> {
+pub(super) fn unready(status: &ServeStatus, now: Instant) -> Option<String> {
     let stopped = |event: &EventStatus| event.ledger.runaway.is_some();
     if status.epochs == 0 {
         return Some("the first epoch has not ended yet".to_owned());
@@ -33,10 +33,10 @@ pub(super) fn unready(status: &Status, now: Instant) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn status(epochs: usize, epoch: u64, updated: Instant) -> Status {
+    fn status(epochs: usize, epoch: u64, updated: Instant) -> ServeStatus {
         let epoch = Duration::from_secs(epoch);
         let events = vec![EventStatus::default()];
-        Status { epochs, epoch, updated: Some(updated), events, ..Status::default() }
+        ServeStatus { epochs, epoch, updated: Some(updated), events, ..ServeStatus::default() }
     }
 
     #[test]

@@ -35,7 +35,7 @@ use tokio::{
 
 use super::{
     access::Access,
-    connections::{Bounds, Connections, Place},
+    connections::{Bounds, Connections, ConnectionPlace},
     format::PageFormat,
     front::Front,
     health,
@@ -212,7 +212,7 @@ impl Answering {
         self.connections.started(number, task.abort_handle());
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, place: Place) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, place: ConnectionPlace) {
         let served = async {
             match &self.access.tls {
                 None => self.clone().requests(stream, place).await,
@@ -231,7 +231,7 @@ impl Answering {
     async fn requests(
         self: Arc<Self>,
         stream: impl AsyncRead + AsyncWrite + Unpin,
-        place: Place,
+        place: ConnectionPlace,
     ) -> Option<Closed> {
         let place = Arc::new(place);
         let service = service_fn(|request: Request<Incoming>| {
@@ -292,7 +292,7 @@ impl Answering {
         Ok(route)
     }
 
-    async fn answer(&self, route: Route, place: &Place) -> Response<Full<Bytes>> {
+    async fn answer(&self, route: Route, place: &ConnectionPlace) -> Response<Full<Bytes>> {
         let unavailable =
             |why: &str| answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n").into());
         match route {
@@ -317,7 +317,7 @@ impl Answering {
         }
     }
 
-    fn metrics(&self, format: PageFormat, place: &Place) -> Response<Full<Bytes>> {
+    fn metrics(&self, format: PageFormat, place: &ConnectionPlace) -> Response<Full<Bytes>> {
         match self.page.text(format, self.front.cpu_ns()) {
             Ok(text) => {
                 place.answers(&text, Instant::now());

@@ -7,9 +7,9 @@ use std::{
 };
 
 use super::*;
-use crate::serve::Totals;
+use crate::serve::SeriesTotals;
 use crate::serve::access::tests::{SECRET, token};
-use crate::serve::status::{EventStatus, Status};
+use crate::serve::status::{EventStatus, ServeStatus};
 use crate::serve::totals::Shared;
 use crate::serve::{Painter, Tls};
 use crate::top::{Live, Window};
@@ -30,7 +30,7 @@ struct Served {
     page: Arc<Page>,
 }
 
-fn served(status: Status, bounds: Bounds) -> Served {
+fn served(status: ServeStatus, bounds: Bounds) -> Served {
     served_to(Access::default(), status, bounds)
 }
 
@@ -40,10 +40,10 @@ fn front() -> Arc<Front> {
     Arc::new(Front::new(Live::new(window), Painter::new(|_| Ok("<!DOCTYPE html>".to_owned()))))
 }
 
-fn served_to(access: Access, status: Status, bounds: Bounds) -> Served {
+fn served_to(access: Access, status: ServeStatus, bounds: Bounds) -> Served {
     let listening = listen(([127, 0, 0, 1], 0).into(), Hosts::default(), access).unwrap();
     let address = listening.address;
-    let page = Arc::new(Page::new(Shared::new(Totals::new(&[], 10, Machine::default())), status, None));
+    let page = Arc::new(Page::new(Shared::new(SeriesTotals::new(&[], 10, Machine::default())), status, None));
     let server = Server::within(listening, page.clone(), front(), bounds).unwrap();
     Served { _server: server, address, page }
 }
@@ -142,7 +142,7 @@ fn certificate() -> [PathBuf; 2] {
 #[test]
 fn who_has_no_token_learns_nothing() {
     let access = Access { token: token(SECRET, 0o600).ok(), tls: None };
-    let served = served_to(access, Status::default(), Bounds::default());
+    let served = served_to(access, ServeStatus::default(), Bounds::default());
     for path in ["/", "/metrics"] {
         let said = served.said(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes());
         assert!(said.starts_with("HTTP/1.0 401 Unauthorized\r\n") && said.ends_with(NO_TOKEN), "{said}");
@@ -163,7 +163,7 @@ fn tls_is_spoken_where_there_is_a_certificate() {
     use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
     let [file, key] = certificate();
     let access = Access { tls: Some(Tls::read(&file, &key).unwrap()), token: None };
-    let served = served_to(access, Status::default(), SHORT);
+    let served = served_to(access, ServeStatus::default(), SHORT);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&file).unwrap()).unwrap();
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
@@ -283,7 +283,7 @@ fn who_never_reads_keeps_nobody_waiting() {
 
 #[test]
 fn an_address_that_is_taken_is_said() {
-    let served = served(Status::default(), Bounds::default());
+    let served = served(ServeStatus::default(), Bounds::default());
     let failure = listen(served.address, Hosts::default(), Access::default()).unwrap_err();
     assert!(failure.with_causes().contains(&served.address.to_string()), "{failure:?}");
     assert_eq!(failure.way_out(), Some(Remedy::OtherAddress), "{failure:?}");

@@ -41,7 +41,7 @@ pub struct SeriesLabel {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitLabel {
     /// The word is not a group key.
-    #[error("{word:?} is not a label.{hint} Valid labels: {list}.", list = Label::list(),
+    #[error("{word:?} is not a label.{hint} Valid labels: {list}.", list = SeriesLabel::list(),
         hint = .nearest.map_or(String::new(), |name| format!(" Did you mean `{name}`?")))]
     Unknown {
         /// The word.
@@ -151,7 +151,7 @@ mod tests {
         let unknown = names("cgruop").unwrap_err();
         assert!(unknown.contains("is not a label. Did you mean `cgroup`?"), "{unknown}");
         assert!(!unknown.contains("address"), "a key that would be refused: {unknown}");
-        for label in Label::all() {
+        for label in SeriesLabel::all() {
             assert!(label.name().chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", label.name());
         }
     }

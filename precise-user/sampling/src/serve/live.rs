@@ -9,15 +9,15 @@ use super::{
     label::SeriesLabel,
     page::Page,
     sink::Sinks,
-    status::Status,
-    totals::{Shared, Totals},
+    status::ServeStatus,
+    totals::{Shared, SeriesTotals},
 };
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::run::cost::own_cpu_ns;
 use crate::run::live::draft;
 use crate::run::plan::Plan;
 use crate::run::running::{Opened, Running};
-use crate::top::{self, Live, State, Window};
+use crate::top::{self, Live, TopState, Window};
 
 /// A message from a run that is in progress.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct ServeEnd {
 #[derive(Debug)]
 pub struct Service {
     /// The labels of the series, besides the event.
-    pub labels: Vec<Label>,
+    pub labels: Vec<SeriesLabel>,
     /// The most series.
     pub series: usize,
     /// The socket at which clients ask.
@@ -72,8 +72,8 @@ pub struct Service {
 pub async fn run(
     plan: &Plan,
     service: Service,
-    mut progress: impl FnMut(Progress),
-) -> Result<Ended, SamplingError> {
+    mut progress: impl FnMut(ServeProgress),
+) -> Result<ServeEnd, SamplingError> {
     let opened = Opened::open(plan)?;
     let mut said = opened.findings();
     let unsaid: Vec<_> = opened.notes().into_iter().filter(|note| !said.contains(note)).collect();
@@ -88,7 +88,7 @@ pub async fn run(
     let mut meta = draft(plan, machine.clone(), events);
     meta.notes.extend(opened.notes());
     let sinks = Sinks {
-        totals: Shared::new(Totals::new(&labels, series, machine)),
+        totals: Shared::new(SeriesTotals::new(&labels, series, machine)),
         live: Live::new(Window::bounded(front::WINDOW, meta.clone(), front::MOST.0, front::MOST.1)),
         rolling: captures.map(|options| Rolling::start(options, meta)).transpose()?,
     };
@@ -109,7 +109,7 @@ pub async fn run(
         }
         let notes = reporter.epoch(run)?;
         page.show(&reporter.status);
-        notes.into_iter().for_each(|note| progress(Progress::Note(note)));
+        notes.into_iter().for_each(|note| progress(ServeProgress::Note(note)));
         Ok(())
     };
     let end = run.until_end(plan.epoch, each).await;
@@ -122,21 +122,21 @@ pub async fn run(
     sinks.rolling.iter().for_each(Rolling::end);
     notes.extend(session.notes(named.busiest).into_iter().chain(named.notes));
     notes.retain(|note| !said.contains(note));
-    Ok(Ended { notes, command, stopped: session.stopped().map(str::to_owned) })
+    Ok(ServeEnd { notes, command, stopped: session.stopped().map(str::to_owned) })
 }
 
 /// Tells the pages and the captures of the state at the end of each epoch.
 struct Reporter<'a> {
     plan: &'a Plan,
     sinks: &'a Sinks,
-    status: Status,
+    status: ServeStatus,
     /// The time and the CPU time of this process at the end of the last epoch.
     own: (Duration, u64),
 }
 
 impl<'a> Reporter<'a> {
     fn new(plan: &'a Plan, run: &Running<Sinks>, sinks: &'a Sinks) -> Self {
-        let (status, own) = (Status::new(plan, run), (run.elapsed(), own_cpu_ns()));
+        let (status, own) = (ServeStatus::new(plan, run), (run.elapsed(), own_cpu_ns()));
         Self { plan, sinks, status, own }
     }
 
@@ -146,7 +146,7 @@ impl<'a> Reporter<'a> {
         self.status.update(run, &changes)?;
         let notes: Vec<_> = run.cost.take_notes().into_iter().chain(run.session.take_news()).collect();
         let state = top::state(self.plan, &self.sinks.live, run, changes, &mut self.own)?;
-        self.sinks.state(State { notes: notes.clone(), ..state });
+        self.sinks.state(TopState { notes: notes.clone(), ..state });
         Ok(notes)
     }
 }

@@ -51,7 +51,7 @@ struct Made {
 }
 
 impl Page {
-    pub fn new(totals: Shared, status: Status, captures: Option<Arc<CaptureCounts>>) -> Self {
+    pub fn new(totals: Shared, status: ServeStatus, captures: Option<Arc<CaptureCounts>>) -> Self {
         let (status, traffic) = (Mutex::new(status), Arc::default());
         Self { totals, status, traffic, captures, made: Mutex::default() }
     }
@@ -67,7 +67,7 @@ impl Page {
     }
 
     /// Calls `of` with the state of the run.
-    pub fn status<T>(&self, of: impl FnOnce(&Status) -> T) -> T {
+    pub fn status<T>(&self, of: impl FnOnce(&ServeStatus) -> T) -> T {
         of(&self.status.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -387,7 +387,7 @@ mod tests {
     }
 
     fn page() -> Page {
-        let totals = Totals::new(&Label::parse_list("cgroup").unwrap(), 10, Machine::default());
+        let totals = SeriesTotals::new(&SeriesLabel::parse_list("cgroup").unwrap(), 10, Machine::default());
         Page::new(Shared::new(totals), status(), Some(Arc::default()))
     }
 

@@ -5,7 +5,7 @@ use precise_model::{Capture, Row};
 use super::captures::Rolling;
 use super::totals::Shared;
 use crate::run::naming::RowSink;
-use crate::top::{Live, State};
+use crate::top::{Live, TopState};
 
 /// All that take the rows of a run.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub(super) struct Sinks {
 
 impl Sinks {
     /// Takes the state at the end of an epoch.
-    pub fn state(&self, state: State) {
+    pub fn state(&self, state: TopState) {
         if let Some(rolling) = &self.rolling {
             rolling.state(state.clone());
         }
@@ -43,19 +43,19 @@ impl RowSink for Sinks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::{Label, Totals};
+    use crate::serve::{SeriesLabel, SeriesTotals};
     use crate::top::Window;
-    use precise_model::testing::Builder;
+    use precise_model::testing::CaptureBuilder;
     use precise_model::{Machine, Meta};
     use std::time::Duration;
 
     #[test]
     fn nothing_of_an_epoch_is_kept() {
-        let mut made = Builder::new();
+        let mut made = CaptureBuilder::new();
         made.cell().samples(3).cgroup(1, "/a");
         let mut named = made.build();
         let rows = std::mem::take(&mut named.rows);
-        let totals = Totals::new(&Label::parse_list("cgroup").unwrap(), 2, Machine::default());
+        let totals = SeriesTotals::new(&SeriesLabel::parse_list("cgroup").unwrap(), 2, Machine::default());
         let live = Live::new(Window::new(Duration::from_secs(1), Meta::default()));
         let mut sinks = Sinks { totals: Shared::new(totals), live, rolling: None };
         assert!(sinks.take(&mut named, &rows));

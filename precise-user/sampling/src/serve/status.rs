@@ -7,7 +7,7 @@ use crate::kernel::event::Rate;
 use crate::machine::Root;
 use crate::run::cost::own_cpu_ns;
 use crate::run::naming::RowSink;
-use crate::run::opening::Sampled;
+use crate::run::opening::SampledEvent;
 use crate::run::plan::Plan;
 use crate::run::running::Running;
 use precise_model::{Ledger, RateChange, parse_cpu_list};

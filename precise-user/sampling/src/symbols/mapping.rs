@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::charge::{BLOCK, ByteAccount, COUNTERS, Charge};
 use super::shared_maps::SharedMaps;
 use precise_common::mode::{VSYSCALL, in_vsyscall};
-use precise_records::record::FileId;
+use precise_records::record::MappedFileId;
 
 #[cfg(test)]
 #[path = "mapping_tests.rs"]

@@ -5,10 +5,10 @@ use rustc_hash::FxHashMap;
 
 use super::mapping::{MapKind, Mapped};
 use super::query::CodeQuery;
-use super::resolve::{AddressTarget, Resolver};
+use super::resolve::{AddressTarget, BatchResolver};
 use crate::reader::protocol::FileId;
 
-impl Resolver {
+impl BatchResolver {
     /// Returns what the code says about return addresses, in the order of the queries, each of
     /// which is for the last byte before the address; `None` if there is no file to tell.
     pub fn return_sites(&mut self, queries: &[CodeQuery]) -> Vec<Option<ReturnSite>> {

@@ -112,7 +112,7 @@ pub async fn run(
     let each = |run: &mut Running<Live>| {
         let changes = run.cost.take_rate_changes();
         let notes = run.cost.take_notes().into_iter().chain(run.session.take_news()).collect();
-        let state = State { notes, ..state(plan, &live, run, changes, &mut own)? };
+        let state = TopState { notes, ..state(plan, &live, run, changes, &mut own)? };
         live.with(|window| window.state(state));
         Ok(())
     };
@@ -138,7 +138,7 @@ pub(crate) fn state<S: RowSink>(
     run: &mut Running<S>,
     changes: Vec<Vec<RateChange>>,
     own: &mut (Duration, u64),
-) -> Result<State, SamplingError> {
+) -> Result<TopState, SamplingError> {
     let mut so_far = live.with(|window| window.rates_so_far());
     for (so_far, changes) in so_far.iter_mut().zip(&changes) {
         so_far.extend(changes);
@@ -153,7 +153,7 @@ pub(crate) fn state<S: RowSink>(
         changes,
         dropped: run.dropped().to_vec(),
         overhead: Some(run.cost.overhead(&run.session.events)),
-        cost: Cost { sampling: run.cost.last_window(), budget: plan.budget, process },
+        cost: LiveCost { sampling: run.cost.last_window(), budget: plan.budget, process },
         notes: Vec::new(),
     })
 }

@@ -15,8 +15,8 @@ mod tables;
 mod window;
 
 pub(crate) use live::state;
-pub use live::{Ended, Live, Progress, run};
-pub use state::Cost;
-pub(crate) use state::{Rates, State, events_between, ledgers};
+pub use live::{TopEnd, Live, TopProgress, run};
+pub use state::LiveCost;
+pub(crate) use state::{Rates, TopState, events_between, ledgers};
 pub use tables::MOST_BYTES;
 pub use window::{MOST_ROWS, Window, WindowSnapshot};

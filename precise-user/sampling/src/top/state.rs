@@ -18,7 +18,7 @@ pub struct LiveCost {
 
 /// The state of the run at the end of an epoch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct TopState {
     /// The events with the ledgers of the whole run. Their rates are in `changes`.
     pub events: Vec<EventInfo>,
     /// The changes of each event's rate in this epoch.
@@ -98,7 +98,7 @@ const BEHIND: &str = "the naming thread was behind";
 /// Returns the ledger of each event at the end of an epoch. `in_rows` is the number of samples of
 /// each event in the rows of all epochs up to now; `unkept` has reasons for which some of these
 /// were not kept, with their numbers.
-pub(crate) fn ledgers(state: &State, in_rows: &[u64], unkept: &[(&str, &[u64])]) -> Vec<Ledger> {
+pub(crate) fn ledgers(state: &TopState, in_rows: &[u64], unkept: &[(&str, &[u64])]) -> Vec<Ledger> {
     let of = |(at, event): (usize, &EventInfo)| {
         let sum = |list: &[u64]| list.get(at).copied().unwrap_or(0);
         let mut ledger = at_the_read(&event.ledger, sum(in_rows) + sum(&state.dropped));
@@ -114,7 +114,7 @@ pub(crate) fn ledgers(state: &State, in_rows: &[u64], unkept: &[(&str, &[u64])])
 /// Returns the events of a part of the run: from `start_ns`, when they had the ledgers `before`, to
 /// the moment of `state`, when they have the ledgers `now`. `rates` are those since the start.
 pub(crate) fn events_between(
-    state: &State,
+    state: &TopState,
     before: &[Ledger],
     now: Vec<Ledger>,
     rates: &[Rates],

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use precise_model::{Capture, Epoch, Ledger, Meta, Name, Owner, RateChange, Row};
 
-use super::state::{Cost, Rates, State, events_between, ledgers};
+use super::state::{LiveCost, Rates, TopState, events_between, ledgers};
 use super::tables::{MOST_BYTES, Mover, Tables};
 
 /// The most rows that a window holds. A window that would have more has fewer epochs.
@@ -138,7 +138,7 @@ impl Window {
     }
 
     /// Adds the state at the end of the next epoch.
-    pub(crate) fn state(&mut self, mut state: State) {
+    pub(crate) fn state(&mut self, mut state: TopState) {
         for (rates, changes) in self.rates.iter_mut().zip(&state.changes) {
             rates.add(changes);
         }
@@ -297,7 +297,7 @@ impl Window {
 }
 
 /// Returns the ledger of each event at the end of an epoch.
-fn ledgers_of(named: &NamedEpoch, state: &State) -> Vec<Ledger> {
+fn ledgers_of(named: &NamedEpoch, state: &TopState) -> Vec<Ledger> {
     ledgers(state, &named.in_rows, &[(TOO_LARGE, &named.unkept)])
 }
 

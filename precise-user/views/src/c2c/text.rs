@@ -93,13 +93,13 @@ fn found(view: &C2c) -> String {
 
 fn ranked(view: &C2c, options: &TextOptions) -> String {
     let mut columns = vec![
-        Column::number("#"),
-        Column::number("Share"),
-        Column::number("HITM"),
-        Column::number("Loads"),
-        Column::number("Stores"),
-        Column::number("Threads"),
-        Column::text("Verdict", Cut::End),
+        TableColumn::number("#"),
+        TableColumn::number("Share"),
+        TableColumn::number("HITM"),
+        TableColumn::number("Loads"),
+        TableColumn::number("Stores"),
+        TableColumn::number("Threads"),
+        TableColumn::text("Verdict", Cut::End),
     ];
     columns.push(TableColumn::text("Where", Cut::Start));
     let mut table = Table::new(columns);

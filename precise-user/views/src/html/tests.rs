@@ -9,8 +9,8 @@ use precise_model::testing::CaptureBuilder;
 const HOSTILE: &str =
     "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='x\u{1b}[31m\u{202e}cod\u{0}";
 
-pub(super) fn hostile() -> Builder {
-    let mut builder = Builder::new();
+pub(super) fn hostile() -> CaptureBuilder {
+    let mut builder = CaptureBuilder::new();
     let meta = builder.meta();
     meta.target = format!("process {HOSTILE}");
     meta.machine.host = HOSTILE.into();

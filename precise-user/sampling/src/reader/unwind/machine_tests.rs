@@ -381,7 +381,7 @@ fn the_table_of_the_largest_library_comes_through_a_reader() {
     let mut reader = crate::reader::Reader::start().expect("a reader");
     let id = reader.new_id();
     let info = reader.unwind(id, &file, false).unwrap_or_else(|why| panic!("{path:?}: {why}"));
-    assert!(matches!(info.code, Code::Table(_)), "{path:?}: {:?}", info.code);
+    assert!(matches!(info.code, CodeUnwinding::Table(_)), "{path:?}: {:?}", info.code);
     assert_eq!(reader.lost_workers(), 0);
 }
 

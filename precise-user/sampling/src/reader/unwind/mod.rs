@@ -96,7 +96,7 @@ pub(super) fn read(file: &File, frame_pointers: bool) -> io::Result<UnwindInfo> 
         Err("is neither a program nor a library".to_owned())
     } else {
         let sections = Sections::read(file, &header, got)?;
-        code(file, &sections, &info.segments, Builder::new(frame_pointers), &mut info.skipped)?
+        code(file, &sections, &info.segments, TableBuilder::new(frame_pointers), &mut info.skipped)?
     };
     info.code = made.unwrap_or_else(CodeUnwinding::None);
     Ok(info)
@@ -107,7 +107,7 @@ fn code(
     file: &File,
     sections: &Sections,
     segments: &[Segment],
-    mut builder: Builder,
+    mut builder: TableBuilder,
     skipped: &mut u64,
 ) -> io::Result<Result<CodeUnwinding, String>> {
     let go = [".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"];

@@ -83,7 +83,7 @@ const COMPILED: u64 = 16 << 10;
 /// How code with frame pointers is unwound, but for its first and last instructions.
 const FRAME_POINTER: Rule = Rule::pack(kind::BP, 16, 0, bp::AT_CFA, -16);
 
-impl Builder {
+impl TableBuilder {
     /// Creates a builder. `frame_pointers`: whether code without unwind information is unwound by
     /// frame pointers.
     pub fn new(frame_pointers: bool) -> Self {
@@ -212,7 +212,7 @@ mod tests {
 
     /// Functions that end where a gap of this size begins, and the rule of the gap.
     fn rule_of_gap(size: u64, frame_pointers: bool) -> Option<Rule> {
-        let mut builder = Builder::new(frame_pointers);
+        let mut builder = TableBuilder::new(frame_pointers);
         builder.function(&[(0, Rule::ROOT)], 0x100).unwrap();
         builder.function(&[(0x100 + size, Rule::SIGNAL)], 0x200 + size).unwrap();
         let table = builder.finish()?;

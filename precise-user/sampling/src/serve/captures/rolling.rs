@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::segment::Segment;
 use super::upload::Uploader;
 use crate::error::SamplingError;
-use crate::top::{Rates, State, ledgers};
+use crate::top::{Rates, TopState, ledgers};
 
 /// How long nothing is written after the disk was full and nothing could be removed, or after
 /// another error.
@@ -28,7 +28,7 @@ pub(crate) struct Rolling {
     state: Arc<Mutex<Writing>>,
     /// The states of the epochs whose rows have not come yet. A lock of its own, which nobody holds
     /// for long.
-    states: Arc<Mutex<VecDeque<State>>>,
+    states: Arc<Mutex<VecDeque<TopState>>>,
     counts: Arc<CaptureCounts>,
 }
 
@@ -43,7 +43,7 @@ struct Writing {
     /// The samples of each event in the rows of all epochs so far.
     in_rows: Vec<u64>,
     /// The state and the ledgers at the end of the last epoch.
-    last: State,
+    last: TopState,
     ledgers: Vec<Ledger>,
     rates: Vec<Rates>,
     /// Nothing is written before this.
@@ -78,7 +78,7 @@ impl Rolling {
             segment: None,
             epochs: 0,
             in_rows: vec![0; events],
-            last: State::default(),
+            last: TopState::default(),
             ledgers: vec![Ledger::default(); events],
             rates: draft.events.iter().map(Rates::new).collect(),
             draft,
@@ -95,7 +95,7 @@ impl Rolling {
 
     /// Adds the state at the end of the next epoch. Called after the epoch was handed to naming,
     /// and before the next one.
-    pub fn state(&self, state: State) {
+    pub fn state(&self, state: TopState) {
         lock(&self.states).push_back(state);
     }
 
@@ -128,7 +128,7 @@ impl Rolling {
 
 impl Writing {
     /// Takes the state at the end of the last epoch, and completes a capture that is long enough.
-    fn end_epoch(&mut self, state: State) {
+    fn end_epoch(&mut self, state: TopState) {
         for (rates, changes) in self.rates.iter_mut().zip(&state.changes) {
             rates.add(changes);
         }

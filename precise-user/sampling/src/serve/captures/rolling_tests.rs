@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use precise_capture::CaptureFile as _;
 use precise_common::ledger::Counter;
-use precise_model::testing::Builder;
+use precise_model::testing::CaptureBuilder;
 use precise_model::{EventInfo, RateChange};
 
 use super::super::{Retention, Upload};
@@ -41,7 +41,7 @@ impl Fake {
 
     /// Adds an epoch. Its ledger was read when `late` more samples had come.
     fn epoch(&mut self, functions: &[&str], late: u64, changes: &[RateChange]) {
-        let mut made = Builder::new();
+        let mut made = CaptureBuilder::new();
         for (at, function) in functions.iter().enumerate() {
             made.cell().samples(10).code(0x1000 + at as u64, "/bin/app", function, "", 0);
         }
@@ -62,7 +62,7 @@ impl Fake {
         event.ledger.counters.set(Counter::PeriodSeen, 1000 * total);
         event.ledger.event_count = 1000 * total;
         let (events, changes) = (vec![event], vec![changes.to_vec()]);
-        self.rolling.state(State { events, changes, dropped: vec![0], ..State::default() });
+        self.rolling.state(TopState { events, changes, dropped: vec![0], ..TopState::default() });
     }
 
     fn captures(&self) -> PathBuf {

@@ -6,7 +6,7 @@ use precise_capture::{CaptureWriter, WriteError};
 use precise_model::{Capture, Epoch, Ledger, Meta, Row};
 
 use crate::run::allocator;
-use crate::top::{Rates, State, events_between};
+use crate::top::{Rates, TopState, events_between};
 
 /// The most notes of the run that a capture has.
 const MOST_NOTES: usize = 20;
@@ -82,7 +82,7 @@ impl Segment {
     pub fn finish(
         self,
         draft: &Meta,
-        state: &State,
+        state: &TopState,
         now: Vec<Ledger>,
         rates: &[Rates],
     ) -> Result<PathBuf, WriteError> {

@@ -131,7 +131,7 @@ impl<'a> UserInPart<'a> {
         let (name, when, did) = (self.name, &self.when, kind.did());
         let instead = percent_to(outside, 1);
         Some(Said {
-            number: Some(Number::counted(Unit::Share, inside)),
+            number: Some(Number::counted(FindingUnit::Share, inside)),
             threshold: outside + kind.threshold(),
             says: format!("of the accesses of {name} {when} {did}, instead of {instead}"),
             short: format!("{} of the accesses of {name} {did}, instead of {instead}", percent_to(inside, 1)),

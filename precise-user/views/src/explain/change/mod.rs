@@ -11,7 +11,7 @@ mod when;
 pub(super) use series::is_far;
 
 use super::{CheckAnswer, Finding, Look, Quiet, Topic, Unknown, thresholds};
-use around::{Around, Said};
+use around::{UserInPart, Said};
 use interval::{Deviation, Points, find};
 use precise_model::digits::{counted, percent_to, thousands};
 use series::{ChangeMeasure, FEWEST, Of, Timeline, timeline, users_of};
@@ -84,7 +84,7 @@ fn changed(look: &Look<'_>) -> Vec<Changed> {
 /// Adds the short bursts of series without another deviation. Series that a single sample can
 /// change are left out.
 fn with_bursts(
-    which: &[(usize, usize, Measure)],
+    which: &[(usize, usize, ChangeMeasure)],
     series: &[Points],
     mut found: Vec<Option<Deviation>>,
 ) -> Vec<Option<Deviation>> {
@@ -148,17 +148,17 @@ fn plural(look: &Look<'_>) -> &'static str {
 
 /// Returns the findings: first who became slower, with who changed then; then other changes.
 fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -> Vec<Finding> {
-    let by = |wanted: &dyn Fn(Measure) -> bool| {
+    let by = |wanted: &dyn Fn(ChangeMeasure) -> bool| {
         let mut found: Vec<&Change> = changes.iter().filter(|change| wanted(change.measure)).collect();
         found.sort_by(|a, b| b.distance.total_cmp(&a.distance));
         found
     };
-    let slower = by(&|measure| measure != Measure::Rate);
+    let slower = by(&|measure| measure != ChangeMeasure::Rate);
     // Who does more than usual does something else than usual, and is rather a cause.
     let (busier, slower): (Vec<&Change>, Vec<&Change>) =
         slower.into_iter().partition(|change| around(line, change).is_some_and(|around| around.rises()));
     let slower = slower.into_iter().chain(busier).map(|change| (change, true));
-    let rates = by(&|measure| measure == Measure::Rate);
+    let rates = by(&|measure| measure == ChangeMeasure::Rate);
     let mut told: Vec<(usize, When)> = Vec::new();
     let mut findings = Vec::new();
     for (change, is_slower) in slower.chain(rates.into_iter().map(|change| (change, false))) {
@@ -202,7 +202,7 @@ fn around<'a>(line: &'a Timeline, change: &Change) -> Option<UserInPart<'a>> {
 /// what to say of it.
 fn slow_part(line: &Timeline, change: &Change) -> Option<(Change, Said)> {
     let parts = || [change.when.clone(), change.when.rest()].map(|when| Change { when, ..change.clone() });
-    let said = |says: &dyn Fn(&Around<'_>) -> Option<Said>| {
+    let said = |says: &dyn Fn(&UserInPart<'_>) -> Option<Said>| {
         parts().into_iter().find_map(|change| Some((says(&around(line, &change)?)?, change)))
     };
     // Where fewer accesses go to memory, those may take longer on average.

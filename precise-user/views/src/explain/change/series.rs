@@ -1,6 +1,6 @@
 //! What each cgroup (or process) did, by time.
 
-use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
+use precise_common::data_src::{DataSource, MemoryLevel, Snoop, Tlb};
 use precise_common::latency;
 use precise_model::{Capture, CpuGap, Dimension, Epoch, Name, NameId, Row};
 use rustc_hash::FxHashMap;
@@ -193,7 +193,7 @@ pub enum ChangeMeasure {
     Of(AccessKind),
 }
 
-impl Measure {
+impl ChangeMeasure {
     pub const ALL: [Self; 8] = [
         Self::Rate,
         Self::Latency,
@@ -233,11 +233,11 @@ impl User {
     pub fn points(&self, measure: ChangeMeasure, seconds: &[f64]) -> Option<Points> {
         let all = self.sum(0..self.cells.len());
         let enough = match measure {
-            Measure::Rate => all.weight,
-            Measure::Latency | Measure::Alike | Measure::Tail => all.timed / 2.0,
+            ChangeMeasure::Rate => all.weight,
+            ChangeMeasure::Latency | ChangeMeasure::Alike | ChangeMeasure::Tail => all.timed / 2.0,
             // What never happens does not change.
-            Measure::Of(kind) if all.kinds[kind as usize] <= 0.0 => 0.0,
-            Measure::Of(_) => all.served / 2.0,
+            ChangeMeasure::Of(kind) if all.kinds[kind as usize] <= 0.0 => 0.0,
+            ChangeMeasure::Of(_) => all.served / 2.0,
         };
         if enough < FEWEST_SAMPLES {
             return None;
@@ -259,7 +259,7 @@ impl User {
                 let tail = buckets.filter(|(bucket, _)| latency::lower(bucket + 1) > u64::from(slow));
                 (share(tail.map(|(_, samples)| samples.weight.sum).sum(), cell.timed), cell.timed)
             }
-            Measure::Of(kind) if cell.served > 0.0 => {
+            ChangeMeasure::Of(kind) if cell.served > 0.0 => {
                 (share(cell.kinds[kind as usize], cell.served), cell.served)
             }
             _ => (0.0, 0.0),

@@ -10,7 +10,7 @@ use super::*;
 use crate::render::TextOptions;
 use crate::testing::shown;
 use kinds::{KINDS, Planted};
-use precise_model::testing::{Builder, L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM, ibs_op};
+use precise_model::testing::{CaptureBuilder, L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM, ibs_op};
 use precise_model::{CpuGap, Name, Node, Origin};
 
 const STORE: u64 = 0x508_0144;
