@@ -209,6 +209,7 @@ impl Resolver {
                 }
                 _ => AddressTarget::NoFile(Reason::FileMissing),
             },
+            MapKind::Vsyscall => AddressTarget::Vsyscall,
             MapKind::Heap | MapKind::Stack | MapKind::Anon | MapKind::Special => AddressTarget::Memory,
         }
     }
@@ -255,7 +256,7 @@ impl Resolver {
                 AddressTarget::File { file, .. } => {
                     self.files.get(*file).is_none_or(|open| open.elf.is_none())
                 }
-                AddressTarget::Kernel | AddressTarget::Nowhere(_) => false,
+                AddressTarget::Kernel | AddressTarget::Nowhere(_) | AddressTarget::Vsyscall => false,
             };
             if let Ok(mapped) = &query.mapping
                 && code
@@ -425,7 +426,7 @@ impl Resolver {
                     location.file_offset = mapped.file_offset(query.address);
                 }
             }
-            (AddressTarget::Memory, Ok(mapped)) => {
+            (AddressTarget::Memory | AddressTarget::Vsyscall, Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, true)));
             }
             (AddressTarget::File { file, vaddr }, Ok(mapped)) => {
@@ -470,6 +471,8 @@ pub(super) enum AddressTarget {
     File { file: FileId, vaddr: Option<u64> },
     /// In memory without a file.
     Memory,
+    /// In the vsyscall page, which has no symbols and no file.
+    Vsyscall,
 }
 
 /// Returns the variable at an address. A symbol without a size is a marker of the linker, not a
@@ -537,6 +540,7 @@ fn region_name(mapped: &Mapped, memory: bool) -> Cow<'_, str> {
         (MapKind::Heap, _) => Cow::Borrowed("[heap]"),
         (MapKind::Stack, _) => Cow::Borrowed("[stack]"),
         (MapKind::Vdso, _) => Cow::Borrowed("[vdso]"),
+        (MapKind::Vsyscall, _) => Cow::Borrowed("[vsyscall]"),
         (MapKind::Special, _) => Cow::Borrowed("[special]"),
         _ => Cow::Borrowed("[anon]"),
     }
