@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use precise_tests::kill_on_drop::KillOnDrop;
 
-use super::chains::{Taken, of_perf, of_precise};
-use super::programs::Program;
+use super::chains::{ChainsTaken, of_perf, of_precise};
+use super::programs::ShippedProgram;
 
 /// How long both may take to attach. Neither says when it has.
 const ATTACH: Duration = Duration::from_secs(3);
@@ -18,15 +18,20 @@ const SAMPLED: Duration = Duration::from_millis(1500);
 const END: Duration = Duration::from_secs(120);
 
 /// The chains of both.
-pub struct Sampled {
+pub struct SampledByBoth {
     /// Those of precise.
-    pub precise: Taken,
+    pub precise: ChainsTaken,
     /// Those of perf.
-    pub perf: Taken,
+    pub perf: ChainsTaken,
 }
 
 /// Samples a program by both.
-pub fn sample(precise: &Path, running: KillOnDrop, program: &Program, folder: &Path) -> Result<Sampled> {
+pub fn sample(
+    precise: &Path,
+    running: KillOnDrop,
+    program: &ShippedProgram,
+    folder: &Path,
+) -> Result<SampledByBoth> {
     let id = running.id().to_string();
     signal(&running, libc::SIGSTOP);
     let period = program.period.to_string();
@@ -46,7 +51,7 @@ pub fn sample(precise: &Path, running: KillOnDrop, program: &Program, folder: &P
     std::thread::sleep(Duration::from_millis(100));
     interrupt(ours).context("precise")?;
     interrupt(theirs).context("perf record")?;
-    let sampled = Sampled { precise: of_precise(&capture)?, perf: of_perf(&recording)? };
+    let sampled = SampledByBoth { precise: of_precise(&capture)?, perf: of_perf(&recording)? };
     std::fs::remove_file(&recording)?;
     drop(running);
     Ok(sampled)

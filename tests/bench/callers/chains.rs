@@ -26,7 +26,7 @@ pub struct UserFrame {
 
 /// Samples with one chain.
 #[derive(Clone, Debug, Default)]
-pub struct Group {
+pub struct ChainGroup {
     /// The frames, the innermost first.
     pub frames: Vec<UserFrame>,
     /// Their number.
@@ -36,17 +36,18 @@ pub struct Group {
 }
 
 /// All samples, by the addresses of their frames.
-pub type Taken = BTreeMap<Vec<u64>, Group>;
+pub type ChainsTaken = BTreeMap<Vec<u64>, ChainGroup>;
 
 /// Adds samples with a chain.
-fn add(taken: &mut Taken, frames: Vec<UserFrame>, samples: u64, end: &str) {
+fn add(taken: &mut ChainsTaken, frames: Vec<UserFrame>, samples: u64, end: &str) {
     let addresses = frames.iter().map(|frame| frame.address).collect();
-    let group = taken.entry(addresses).or_insert_with(|| Group { frames, samples: 0, end: end.to_owned() });
+    let group =
+        taken.entry(addresses).or_insert_with(|| ChainGroup { frames, samples: 0, end: end.to_owned() });
     group.samples += samples;
 }
 
 /// Returns the chains of a capture.
-pub fn of_precise(file: &Path) -> Result<Taken> {
+pub fn of_precise(file: &Path) -> Result<ChainsTaken> {
     let capture = Capture::read(file)?;
     let frame = |code: &CodeLocation| UserFrame {
         address: if code.file_offset == 0 { code.runtime_address } else { code.file_offset },
@@ -56,7 +57,7 @@ pub fn of_precise(file: &Path) -> Result<Taken> {
         },
         file: last(&text(&capture, code.module)).to_owned(),
     };
-    let mut taken = Taken::new();
+    let mut taken = ChainsTaken::new();
     for row in &capture.rows {
         let (mut ids, mut end) = (Vec::from_iter(row.code), "");
         if let Chain::Known(id) = row.stack {
@@ -83,8 +84,8 @@ fn last(path: &str) -> &str {
 }
 
 /// Returns the chains of a recording, as `perf script` prints them.
-pub fn of_perf(file: &Path) -> Result<Taken> {
-    let mut taken = Taken::new();
+pub fn of_perf(file: &Path) -> Result<ChainsTaken> {
+    let mut taken = ChainsTaken::new();
     let (mut frames, mut inside) = (Vec::new(), false);
     let code = each_line(file, |line| {
         if line.trim().is_empty() {

@@ -12,7 +12,7 @@ use precise_tests::kill_on_drop::KillOnDrop;
 use precise_tests::program::exists;
 
 use super::attached::{interrupt, quiet, signal};
-use super::chains::{Taken, of_perf, of_precise};
+use super::chains::{ChainsTaken, of_perf, of_precise};
 use super::programs;
 
 /// How long each samples.
@@ -22,7 +22,7 @@ const HERTZ: [u32; 2] = [999, 9973];
 
 /// A way to take call chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ChainWay {
     /// `precise record -g`.
     Precise,
     /// `perf record --call-graph` with this argument.
@@ -32,10 +32,15 @@ pub enum Way {
 }
 
 /// All ways.
-const WAYS: [Way; 5] =
-    [Way::Precise, Way::Perf("fp"), Way::Perf("dwarf"), Way::Perf("dwarf,65528"), Way::Bpftrace];
+const WAYS: [ChainWay; 5] = [
+    ChainWay::Precise,
+    ChainWay::Perf("fp"),
+    ChainWay::Perf("dwarf"),
+    ChainWay::Perf("dwarf,65528"),
+    ChainWay::Bpftrace,
+];
 
-impl Way {
+impl ChainWay {
     /// Returns the name in tables.
     pub fn name(self) -> String {
         match self {
@@ -48,9 +53,9 @@ impl Way {
 
 /// What a way cost.
 #[derive(Clone, Debug)]
-pub struct Cost {
+pub struct WayCost {
     /// The way.
-    pub way: Way,
+    pub way: ChainWay,
     /// Samples per second that were asked for.
     pub hertz: u32,
     /// Samples that were kept.
@@ -68,12 +73,12 @@ pub struct Cost {
 }
 
 /// Measures all ways that are installed.
-pub fn measure(precise: &Path, folder: &Path) -> Result<Vec<Cost>> {
+pub fn measure(precise: &Path, folder: &Path) -> Result<Vec<WayCost>> {
     let mut costs = Vec::new();
     let python = programs::PROGRAMS.first().context("a program")?;
     for hertz in HERTZ {
         for way in WAYS {
-            if way == Way::Bpftrace && !exists("bpftrace") {
+            if way == ChainWay::Bpftrace && !exists("bpftrace") {
                 continue;
             }
             let Some(running) = programs::start(python, folder)? else { return Ok(costs) };
@@ -83,22 +88,22 @@ pub fn measure(precise: &Path, folder: &Path) -> Result<Vec<Cost>> {
     Ok(costs)
 }
 
-fn of_way(way: Way, hertz: u32, precise: &Path, running: &KillOnDrop, folder: &Path) -> Result<Cost> {
+fn of_way(way: ChainWay, hertz: u32, precise: &Path, running: &KillOnDrop, folder: &Path) -> Result<WayCost> {
     let (id, rate) = (running.id().to_string(), hertz.to_string());
-    let file = folder.join(if way == Way::Precise { "cost.parquet" } else { "cost.data" });
+    let file = folder.join(if way == ChainWay::Precise { "cost.parquet" } else { "cost.data" });
     let mut command;
     match way {
-        Way::Precise => {
+        ChainWay::Precise => {
             command = Command::new(precise);
             command.args(["record", "-q", "-g", "-e", "cpu-clock", "-F", &rate, "-p", &id]);
             command.args(["--overhead", "off", "--duration", "300s", "-o"]).arg(&file);
         }
-        Way::Perf(graph) => {
+        ChainWay::Perf(graph) => {
             command = Command::new("perf");
             command.args(["record", "-q", "-e", "cpu-clock", "-F", &rate, "-p", &id]);
             command.args(["--call-graph", graph, "-o"]).arg(&file);
         }
-        Way::Bpftrace => {
+        ChainWay::Bpftrace => {
             let script = format!("profile:hz:{hertz} /pid == {id}/ {{ @[ustack(127)] = count(); }}");
             command = Command::new("bpftrace");
             command.args(["-f", "json", "-o"]).arg(&file).args(["-e", &script]);
@@ -114,7 +119,7 @@ fn of_way(way: Way, hertz: u32, precise: &Path, running: &KillOnDrop, folder: &P
     let bytes = std::fs::metadata(&file)?.len();
     let begin = Instant::now();
     let (taken, lost, picture) = match way {
-        Way::Precise => {
+        ChainWay::Precise => {
             let mut flamegraph = Command::new(precise);
             flamegraph.arg("flamegraph").arg("-i").arg(&file).arg("-o").arg(folder.join("cost.svg"));
             wait(&mut flamegraph)?;
@@ -123,21 +128,21 @@ fn of_way(way: Way, hertz: u32, precise: &Path, running: &KillOnDrop, folder: &P
             let lost = ledger.counter(Counter::Seen) - ledger.counter(Counter::Aggregated);
             (of_precise(&file)?, lost, picture)
         }
-        Way::Perf(_) => {
+        ChainWay::Perf(_) => {
             let taken = of_perf(&file)?;
             (taken, lost_by_perf(&file)?, begin.elapsed())
         }
         // It prints its chains with names at its end, so that there is nothing left to do.
-        Way::Bpftrace => (Taken::new(), 0, Duration::ZERO),
+        ChainWay::Bpftrace => (ChainsTaken::new(), 0, Duration::ZERO),
     };
-    let (samples, whole) = if way == Way::Bpftrace {
+    let (samples, whole) = if way == ChainWay::Bpftrace {
         of_bpftrace(&std::fs::read_to_string(&file)?)
     } else {
         let whole = taken.values().filter(|group| is_whole(group.frames.last().map_or("", |f| &f.function)));
         (taken.values().map(|group| group.samples).sum(), whole.map(|group| group.samples).sum())
     };
     std::fs::remove_file(&file)?;
-    Ok(Cost { way, hertz, samples, lost, whole, bytes, end, picture })
+    Ok(WayCost { way, hertz, samples, lost, whole, bytes, end, picture })
 }
 
 /// Returns whether a function is the outermost one of a thread, by its name: the one measure that

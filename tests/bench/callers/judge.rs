@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::chains::{Group, Taken, UserFrame};
+use super::chains::{ChainGroup, ChainsTaken, UserFrame};
 
 /// How many differences of a kind are shown.
 const SHOWN: usize = 3;
 
 /// Why chains of the same sample differ.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Difference {
+pub enum ChainDifference {
     /// perf's is the beginning of precise's: it has no further caller in this file.
     PerfEnds {
         /// The file of perf's last frame.
@@ -37,7 +37,7 @@ pub enum Difference {
 
 /// How two sets of chains of the same samples compare.
 #[derive(Clone, Debug, Default)]
-pub struct Verdict {
+pub struct SameVerdict {
     /// Samples of precise.
     pub samples: u64,
     /// Samples of both.
@@ -47,7 +47,7 @@ pub struct Verdict {
     /// Samples whose functions are the same, but not all addresses.
     pub same_functions: u64,
     /// All others, with a few of each kind.
-    pub different: BTreeMap<Difference, (u64, Vec<Pair>)>,
+    pub different: BTreeMap<ChainDifference, (u64, Vec<ChainPair>)>,
     /// Samples of precise whose chains are whole.
     pub whole: u64,
     /// Samples of precise by the reason why their chains end, and the file of the last frame.
@@ -55,12 +55,12 @@ pub struct Verdict {
 }
 
 /// The chains of precise and of perf.
-pub type Pair = (Vec<UserFrame>, Vec<UserFrame>);
+pub type ChainPair = (Vec<UserFrame>, Vec<UserFrame>);
 
 /// Compares two sets of samples.
-pub fn compare(precise: &Taken, perf: &Taken) -> Verdict {
+pub fn compare(precise: &ChainsTaken, perf: &ChainsTaken) -> SameVerdict {
     let mut verdict =
-        Verdict { samples: precise.values().map(|group| group.samples).sum(), ..Verdict::default() };
+        SameVerdict { samples: precise.values().map(|group| group.samples).sum(), ..SameVerdict::default() };
     let whole = precise.values().filter(|group| matches!(group.end.as_str(), "root" | "kernel-only"));
     verdict.whole = whole.map(|group| group.samples).sum();
     for group in precise.values() {
@@ -74,10 +74,10 @@ pub fn compare(precise: &Taken, perf: &Taken) -> Verdict {
         verdict.same += same;
         left.into_iter().for_each(|theirs| theirs.samples -= same);
         if group.samples > same {
-            ours.push(Group { samples: group.samples - same, ..group.clone() });
+            ours.push(ChainGroup { samples: group.samples - same, ..group.clone() });
         }
     }
-    let mut theirs: Vec<Group> = theirs.into_values().filter(|group| group.samples > 0).collect();
+    let mut theirs: Vec<ChainGroup> = theirs.into_values().filter(|group| group.samples > 0).collect();
     // The longest common parts first, so that a sample is compared with itself.
     let mut candidates = Vec::new();
     for (at, group) in ours.iter().enumerate() {
@@ -100,14 +100,14 @@ pub fn compare(precise: &Taken, perf: &Taken) -> Verdict {
         verdict.add(common, group, &theirs.frames, samples);
     }
     for group in ours.iter().filter(|group| group.samples > 0) {
-        verdict.note(Difference::Lost, group.samples, (group.frames.clone(), Vec::new()));
+        verdict.note(ChainDifference::Lost, group.samples, (group.frames.clone(), Vec::new()));
     }
     for group in theirs.iter_mut().filter(|group| group.samples > 0) {
         let frames = std::mem::take(&mut group.frames);
-        verdict.note(Difference::OnlyPerf, group.samples, (Vec::new(), frames));
+        verdict.note(ChainDifference::OnlyPerf, group.samples, (Vec::new(), frames));
     }
-    let lost = |kind: &Difference| verdict.different.get(kind).map_or(0, |(samples, _)| *samples);
-    verdict.both = verdict.samples - lost(&Difference::Lost);
+    let lost = |kind: &ChainDifference| verdict.different.get(kind).map_or(0, |(samples, _)| *samples);
+    verdict.both = verdict.samples - lost(&ChainDifference::Lost);
     verdict
 }
 
@@ -116,9 +116,9 @@ fn common(a: &[UserFrame], b: &[UserFrame]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a.address == b.address).count()
 }
 
-impl Verdict {
+impl SameVerdict {
     /// Adds samples of a chain that perf has another chain for.
-    fn add(&mut self, common: usize, ours: &Group, theirs: &[UserFrame], samples: u64) {
+    fn add(&mut self, common: usize, ours: &ChainGroup, theirs: &[UserFrame], samples: u64) {
         let functions = |frames: &[UserFrame]| -> Vec<(String, String)> {
             frames.iter().map(|frame| (plain(&frame.function).to_owned(), frame.file.clone())).collect()
         };
@@ -130,16 +130,16 @@ impl Verdict {
             frames.get(at.saturating_sub(1)).map(|frame| frame.file.clone()).unwrap_or_default()
         };
         let difference = if common == theirs.len() {
-            Difference::PerfEnds { file: file(theirs, common) }
+            ChainDifference::PerfEnds { file: file(theirs, common) }
         } else if common == ours.frames.len() {
-            Difference::PreciseEnds { reason: ours.end.clone(), file: file(&ours.frames, common) }
+            ChainDifference::PreciseEnds { reason: ours.end.clone(), file: file(&ours.frames, common) }
         } else {
-            Difference::Apart { file: file(theirs, common), reason: ours.end.clone() }
+            ChainDifference::Apart { file: file(theirs, common), reason: ours.end.clone() }
         };
         self.note(difference, samples, (ours.frames.clone(), theirs.to_vec()));
     }
 
-    fn note(&mut self, difference: Difference, samples: u64, pair: Pair) {
+    fn note(&mut self, difference: ChainDifference, samples: u64, pair: ChainPair) {
         let (count, pairs) = self.different.entry(difference).or_default();
         *count += samples;
         if pairs.len() < SHOWN {

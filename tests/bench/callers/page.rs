@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use precise::machine::{MachineInfo, Root};
 
 use super::chains::UserFrame;
-use super::cost::Cost;
-use super::judge::{Difference, Verdict};
+use super::cost::WayCost;
+use super::judge::{ChainDifference, SameVerdict};
 
 /// Frames of each chain that are printed around the place where two chains part.
 const AROUND: usize = 4;
 
 /// Returns what differs for one program, with examples.
-pub fn details(name: &str, verdict: &Verdict) -> String {
-    let Verdict { samples, both, same, same_functions, .. } = verdict;
+pub fn details(name: &str, verdict: &SameVerdict) -> String {
+    let SameVerdict { samples, both, same, same_functions, .. } = verdict;
     let mut out = format!(
         "{name}: {samples} samples, {both} of them perf's too; {same} chains the same, {same_functions} more \
          by function\n"
@@ -43,23 +43,23 @@ fn around(frames: &[UserFrame], part: usize) -> String {
 }
 
 /// Returns a difference in words.
-fn words(difference: &Difference) -> String {
+fn words(difference: &ChainDifference) -> String {
     let file = |file: &String| if file.is_empty() { "no file".to_owned() } else { file.clone() };
     match difference {
-        Difference::PerfEnds { file: at } => format!("perf ends in {}, precise goes on", file(at)),
-        Difference::PreciseEnds { reason, file: at } => {
+        ChainDifference::PerfEnds { file: at } => format!("perf ends in {}, precise goes on", file(at)),
+        ChainDifference::PreciseEnds { reason, file: at } => {
             format!("precise ends in {} ({reason}), perf goes on", file(at))
         }
-        Difference::Apart { file: at, reason } => {
+        ChainDifference::Apart { file: at, reason } => {
             format!("other callers from {} on; precise ends with {reason}", file(at))
         }
-        Difference::Lost => "perf has lost the sample".to_owned(),
-        Difference::OnlyPerf => "precise has no such sample".to_owned(),
+        ChainDifference::Lost => "perf has lost the sample".to_owned(),
+        ChainDifference::OnlyPerf => "precise has no such sample".to_owned(),
     }
 }
 
 /// Returns the table of programs.
-pub fn compared(all: &[(&str, Verdict)]) -> String {
+pub fn compared(all: &[(&str, SameVerdict)]) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -68,12 +68,12 @@ pub fn compared(all: &[(&str, Verdict)]) -> String {
                    callers | whole, by precise |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
             .to_owned();
     for (name, verdict) in all {
-        let sum = |wanted: fn(&Difference) -> bool| -> u64 {
+        let sum = |wanted: fn(&ChainDifference) -> bool| -> u64 {
             verdict.different.iter().filter(|(kind, _)| wanted(kind)).map(|(_, (samples, _))| samples).sum()
         };
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
         let same = verdict.same + verdict.same_functions;
-        let first = sum(|kind| matches!(kind, Difference::PerfEnds { .. }));
+        let first = sum(|kind| matches!(kind, ChainDifference::PerfEnds { .. }));
         let _ = writeln!(
             out,
             "| {name} | {} | {:.2} % | {:.2} % | {} | {} | {} | {:.2} % |",
@@ -81,8 +81,8 @@ pub fn compared(all: &[(&str, Verdict)]) -> String {
             share(same, verdict.both),
             share(same + first, verdict.both),
             first,
-            sum(|kind| matches!(kind, Difference::PreciseEnds { .. })),
-            sum(|kind| matches!(kind, Difference::Apart { .. })),
+            sum(|kind| matches!(kind, ChainDifference::PreciseEnds { .. })),
+            sum(|kind| matches!(kind, ChainDifference::Apart { .. })),
             share(verdict.whole, verdict.samples),
         );
     }
@@ -90,7 +90,7 @@ pub fn compared(all: &[(&str, Verdict)]) -> String {
 }
 
 /// Returns the table of costs.
-pub fn costs(all: &[Cost]) -> String {
+pub fn costs(all: &[WayCost]) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -116,7 +116,7 @@ pub fn costs(all: &[Cost]) -> String {
 }
 
 /// Returns the page.
-pub fn page(all: &[(&str, Verdict)], measured: &[Cost]) -> String {
+pub fn page(all: &[(&str, SameVerdict)], measured: &[WayCost]) -> String {
     let machine = MachineInfo::read(&Root::default()).machine;
     let mut out = format!(
         "{HEAD}`cargo xtask bench callers --page docs/callers.md` wrote this page on\n{} ({} CPUs, Linux {}).\n\n{SAME}",

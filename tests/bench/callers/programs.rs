@@ -10,7 +10,7 @@ use precise_tests::{kill_on_drop::KillOnDrop, program::exists};
 
 /// A program that runs for a minute, and faults in many functions.
 #[derive(Clone, Copy, Debug)]
-pub struct Program {
+pub struct ShippedProgram {
     /// The name in tables.
     pub name: &'static str,
     /// The executable, which must be a program and not a script that starts one.
@@ -32,13 +32,13 @@ const fn program(
     executable: &'static str,
     arguments: &'static [&'static str],
     source: (&'static str, &'static str),
-) -> Program {
+) -> ShippedProgram {
     let warm_up = Duration::from_millis(1500);
-    Program { name, executable, arguments, source, from_stdin: false, warm_up, period: 7 }
+    ShippedProgram { name, executable, arguments, source, from_stdin: false, warm_up, period: 7 }
 }
 
 /// All programs.
-pub const PROGRAMS: &[Program] = &[
+pub const PROGRAMS: &[ShippedProgram] = &[
     program("python3", "/usr/bin/python3", &["{}"], ("work.py", PYTHON)),
     program("node", "/usr/bin/node", &["{}"], ("work.js", NODE)),
     program("java", "/usr/bin/java", &["-Xmx256m", "-cp", "{folder}", "Work"], ("Work.java", JAVA)),
@@ -48,18 +48,18 @@ pub const PROGRAMS: &[Program] = &[
         &["-XX:+PreserveFramePointer", "-Xmx256m", "-cp", "{folder}", "Work"],
         ("Work.java", JAVA),
     ),
-    Program {
+    ShippedProgram {
         warm_up: Duration::from_millis(500),
         ..program("rustc", "rustc", &["-O", "--emit=obj", "-o", "{folder}/work.o", "{}"], ("work.rs", ""))
     },
-    Program {
+    ShippedProgram {
         from_stdin: true,
         ..program("postgres", "postgres", &["--single", "-D", "{folder}/data", "postgres"], ("work.sql", SQL))
     },
 ];
 
 /// Starts a program; `None` if it is not installed.
-pub fn start(program: &Program, folder: &Path) -> Result<Option<KillOnDrop>> {
+pub fn start(program: &ShippedProgram, folder: &Path) -> Result<Option<KillOnDrop>> {
     let Some(executable) = executable(program) else { return Ok(None) };
     let (name, text) = program.source;
     let file = folder.join(name);
@@ -87,7 +87,7 @@ pub fn start(program: &Program, folder: &Path) -> Result<Option<KillOnDrop>> {
 }
 
 /// Returns the path of the program itself.
-fn executable(program: &Program) -> Option<String> {
+fn executable(program: &ShippedProgram) -> Option<String> {
     match program.name {
         // The one that rustup would start.
         "rustc" => {
