@@ -39,6 +39,7 @@ mod schema;
 mod script;
 mod selection;
 mod serve;
+mod settings;
 mod top;
 mod values;
 mod version;
@@ -135,7 +136,10 @@ fn entries() -> Vec<Subcommand> {
         own("record", "Sample, aggregate in the kernel, and write a capture", record::run).live(),
         own("script", "Print samples as they are taken, one line or JSON object each", script::run).live(),
         own("top", "Show the samples live, on a screen", top::run).live(),
-        own("serve", "Serve latencies and counts by cgroup to Prometheus", serve::run).live(),
+        Subcommand {
+            samples: serve::samples,
+            ..own("serve", "Serve latencies and counts by cgroup to Prometheus", serve::run)
+        },
         own("import", "Make a capture from a perf.data file", import::run),
     ];
     for view in VIEWS {
@@ -284,6 +288,8 @@ mod tests {
         for line in [
             "doctor",
             "doctor --worker {}",
+            "serve --check-config",
+            "serve --print-config",
             "annotate",
             "report",
             "explain",
