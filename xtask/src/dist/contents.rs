@@ -55,7 +55,7 @@ const MANUAL: (&str, &str, &str) = ("docs/man", "1", "usr/share/man/man1");
 /// Puts everything that is installed into a folder, as it is installed.
 pub fn stage(release: &Release, binary: &Binary, zsh: Zsh, folder: PathBuf) -> Result<Tree> {
     let root = checkout::root();
-    let tree = Tree::create(folder, release.epoch)?;
+    let tree = Tree::create(folder, release)?;
     tree.copy(PROGRAM, 0o755, &binary.stripped)?;
     for (from, to) in FILES {
         tree.copy(to, 0o644, &root.join(from))?;
@@ -76,7 +76,7 @@ pub fn stage(release: &Release, binary: &Binary, zsh: Zsh, folder: PathBuf) -> R
 
 /// Puts what an image needs into a folder: the program, its configuration and its licences.
 pub fn stage_image(release: &Release, binary: &Binary, folder: PathBuf) -> Result<Tree> {
-    let tree = Tree::create(folder, release.epoch)?;
+    let tree = Tree::create(folder, release)?;
     tree.copy(PROGRAM, 0o755, &binary.stripped)?;
     for (from, to) in FILES {
         if *to == CONFIGURATION || from.starts_with("LICENSE") {

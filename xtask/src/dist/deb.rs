@@ -36,7 +36,7 @@ pub fn make(release: &Release, binary: &Binary, work: &Path, folder: &Path) -> R
     process::output(
         Command::new("dpkg-deb")
             .env("SOURCE_DATE_EPOCH", release.epoch.to_string())
-            .args(["--root-owner-group", "-Zxz", "--build"])
+            .args(["--root-owner-group", "-Zxz", &format!("-z{}", release.level), "--build"])
             .arg(tree.root())
             .arg(folder.join(&name)),
     )?;

@@ -26,8 +26,7 @@ pub fn make(release: &Release, binary: &Binary, work: &Path, folder: &Path) -> R
     tree.tar(&plain, "")?;
     tree.tar_gz(&packed, "")?;
 
-    let layout =
-        Layout { tree: Tree::create(work.join("layout"), release.epoch)?, scratch: work.join("blob") };
+    let layout = Layout { tree: Tree::create(work.join("layout"), release)?, scratch: work.join("blob") };
     let layer = fs::read(&packed).with_context(|| format!("cannot read {}", packed.display()))?;
     let layer = layout.blob(LAYER, &layer)?;
     let diff = format!("sha256:{}", sha256::of_file(&plain)?);

@@ -17,6 +17,8 @@ pub struct Release {
     pub date: String,
     /// The time of the commit, in seconds since 1970. No file of a package is newer.
     pub epoch: u64,
+    /// How hard archives are compressed: 6 for a release, 1 where nobody keeps them.
+    pub level: u32,
 }
 
 impl Release {
@@ -31,7 +33,7 @@ impl Release {
         }
         let epoch = epoch.parse().with_context(|| format!("git log gives {epoch} as a time in seconds"))?;
         // xtask has the version of the workspace, like every crate of it.
-        Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), commit, date, epoch })
+        Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), commit, date, epoch, level: 6 })
     }
 }
 

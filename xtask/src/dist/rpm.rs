@@ -23,6 +23,7 @@ pub fn make(release: &Release, binary: &Binary, work: &Path, folder: &Path) -> R
         &[
             ("VERSION", &release.version),
             ("ARCHITECTURE", architecture),
+            ("LEVEL", &release.level.to_string()),
             ("TREE", &tree.root().display().to_string()),
             ("FILES", &files.join("\n")),
         ],

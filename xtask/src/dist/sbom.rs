@@ -191,8 +191,13 @@ mod tests {
         }))
         .unwrap();
         let lock = "version = 4\n[[package]]\nname = \"lib\"\nversion = \"1.0.0+a\"\nchecksum = \"aa\"\n";
-        let release =
-            Release { version: "1.0.0".into(), commit: "c".into(), date: "2026-01-02".into(), epoch: 0 };
+        let release = Release {
+            version: "1.0.0".into(),
+            commit: "c".into(),
+            date: "2026-01-02".into(),
+            epoch: 0,
+            level: 1,
+        };
         let document = document(&release, &metadata, &checksums(lock)).unwrap();
         let names: Vec<&str> =
             document["components"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 
+use super::release::Release;
 use crate::process;
 
 /// A folder in which every file and folder has a fixed mode and the time of the release.
@@ -15,21 +16,22 @@ use crate::process;
 pub struct Tree {
     root: PathBuf,
     epoch: u64,
+    level: u32,
 }
 
 impl Tree {
     /// Creates an empty tree; what was in the folder before goes.
-    pub fn create(root: PathBuf, epoch: u64) -> Result<Self> {
+    pub fn create(root: PathBuf, release: &Release) -> Result<Self> {
         if root.exists() {
             fs::remove_dir_all(&root).with_context(|| format!("cannot remove {}", root.display()))?;
         }
         fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
-        Ok(Self { root, epoch })
+        Ok(Self::adopt(root, release))
     }
 
     /// Takes a folder that exists as a tree.
-    pub fn adopt(root: PathBuf, epoch: u64) -> Self {
-        Self { root, epoch }
+    pub fn adopt(root: PathBuf, release: &Release) -> Self {
+        Self { root, epoch: release.epoch, level: release.level }
     }
 
     /// Returns the folder.
@@ -58,7 +60,7 @@ impl Tree {
     pub fn compress(&self, path: &str, mode: u32, from: &Path) -> Result<()> {
         // Without -n, the time and the name of the file would be in it.
         let mut gzip = Command::new("gzip");
-        gzip.args(["-9", "-n", "-c"]).arg(from);
+        gzip.args([&format!("-{}", self.level), "-n", "-c"]).arg(from);
         self.write(path, mode, &process::bytes(&mut gzip)?)
     }
 
@@ -124,7 +126,8 @@ impl Tree {
     pub fn tar_gz(&self, file: &Path, prefix: &str) -> Result<()> {
         let plain = file.with_extension("part");
         self.tar(&plain, prefix)?;
-        let packed = process::bytes(Command::new("gzip").args(["-9", "-n", "-c"]).arg(&plain))?;
+        let packed =
+            process::bytes(Command::new("gzip").args([&format!("-{}", self.level), "-n", "-c"]).arg(&plain))?;
         fs::write(file, packed).with_context(|| format!("cannot write {}", file.display()))?;
         fs::remove_file(&plain).with_context(|| format!("cannot remove {}", plain.display()))
     }

@@ -1,4 +1,4 @@
-//! The Helm chart and the plain manifest, judged by Helm's own library and the schema of Kubernetes.
+//! The Helm chart and the plain manifest, judged by Helm's own library and Kubernetes' schema.
 
 use std::fs;
 use std::path::Path;

@@ -60,8 +60,12 @@ const PARTS: &[Part] = &[
 /// Runs the step. It needs root, for other roots.
 pub fn run() -> Result<()> {
     let folder = checkout::target().join("packages-test");
+    if folder.exists() {
+        // Of a run that failed.
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
     let start = Instant::now();
-    let release = Release::of_checkout()?;
+    let release = Release { level: 1, ..Release::of_checkout()? };
     let binary = Binary::build(&Build::Test, &release, &folder.join("binary"))?;
     said("a static binary", start);
     let start = Instant::now();
