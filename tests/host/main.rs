@@ -1,6 +1,7 @@
 //! Tests on the kernel of this machine. They share its perf events, so they run one at a time:
 //! `cargo test -p precise-tests --test host -- --test-threads=1`.
 
+mod agent;
 mod annotate;
 mod archive;
 mod attacks;

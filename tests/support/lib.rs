@@ -16,6 +16,7 @@ pub mod rows;
 pub mod run;
 pub mod schema;
 pub mod serving;
+pub mod small_disk;
 pub mod soak;
 pub mod untrusted;
 

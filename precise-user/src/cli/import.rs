@@ -81,8 +81,9 @@ pub struct ImportArguments {
     granule: u64,
     /// Set the length of an epoch: the resolution of the time axis
     ///
-    /// Default: a sixtieth of the recording, from 1 ms to 1 s; 1 s if the file does not say how
-    /// long it is.
+    /// Default: a sixtieth of the recording, from 1 ms to 1 s. If the file does not hold the length
+    /// of the recording, precise reads the file twice; a pipe, or a file of more than 256 MiB, then
+    /// has epochs of 1 s.
     #[arg(long, value_name = "TIME", value_parser = values::import_epoch, help_heading = OUTPUT)]
     epoch: Option<Duration>,
     /// Print JSON

@@ -125,6 +125,12 @@ pub fn has(capture: &Capture, dimension: Dimension) -> bool {
         || (dimension == Dimension::Process && recorded.contains(&Dimension::Thread))
 }
 
+/// Returns the command that makes a capture with a dimension; `None` if this one has it.
+pub(crate) fn again(capture: &Capture, dimension: Dimension) -> Option<Again> {
+    let needs = Needs { view: String::new(), dimensions: vec![dimension], preset: Preset::Mem };
+    needs.check(capture).err()?.again().cloned()
+}
+
 /// Returns whether the samples of any event in the capture could have a dimension.
 fn known(capture: &Capture, dimension: Dimension) -> bool {
     let any = |has: fn(&Fields) -> bool| capture.meta.events.iter().any(|event| has(&event.fields));

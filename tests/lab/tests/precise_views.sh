@@ -44,7 +44,7 @@ if [ "$LAB_VENDOR" = intel ]; then
 	far='Remote RAM hit' timed=490
 else
 	sort >mem.wanted <<-EOF
-		LOAD|L1 hit|L1 hit|100|0
+		LOAD|L1 hit|L1 hit|100|
 		LOAD|L2 hit|L1 hit|150|3000
 		LOAD|RAM hit|L1 hit|240|48000
 		LOAD|RAM hit|L2 miss|150|105000

@@ -35,22 +35,28 @@ pub fn examine(state: &State) -> Diagnosis {
     checks.extend(around::quiet(state));
     let bad = |name: &str| checks.iter().find(|check| check.name == name && check.status != Status::Passed);
     let hopeless = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown"));
+    let no_rights = bad("rights").filter(|check| check.status == Status::Failed);
     let (class, verdict) = if let Some(check) = hopeless {
         (Some(ErrorClass::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
     } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
         // If the firmware disabled the unit, this explains what the kernel lacks.
         let cause =
             ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
+        let (class, software) = match no_rights {
+            // A run of the events that there are would fail by this.
+            Some(rights) => (ErrorClass::Permission, format!("could be sampled, but {}", rights.reason)),
+            None => (ErrorClass::Unsupported, "can be sampled".to_owned()),
+        };
         let verdict = format!(
             "No precise hardware samples on this machine: {}. Page faults and a timer (cpu-clock) \
-             can be sampled.",
+             {software}.",
             cause.unwrap_or(check).reason
         );
-        (Some(ErrorClass::Unsupported), verdict)
-    } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
+        (Some(class), verdict)
+    } else if let Some(rights) = no_rights {
         (
             Some(ErrorClass::Permission),
-            format!("This machine supports precise sampling, but {}.", check.reason),
+            format!("This machine supports precise sampling, but {}.", rights.reason),
         )
     } else {
         let verdict = "This machine should support precise sampling; `precise doctor --self-test` proves it.";

@@ -49,6 +49,15 @@ fn a_virtual_machine_without_a_pmu_has_software_events() {
 }
 
 #[test]
+fn who_may_not_sample_software_events_either_is_told_so() {
+    let user = ready(fixture::vm()).file("/proc/self/status", "CapEff:\t0000000000000000");
+    let user = diagnosis(&user);
+    assert_eq!(user.class, Some(ErrorClass::Permission));
+    assert!(user.verdict.contains("could be sampled, but "), "{}", user.verdict);
+    assert!(user.verdict.contains("CAP_PERFMON"), "{}", user.verdict);
+}
+
+#[test]
 fn what_is_missing_is_said_before_what_follows_from_it() {
     let no_types = diagnosis(&fixture::skl());
     assert_eq!(no_types.class, Some(ErrorClass::Unsupported));

@@ -331,8 +331,22 @@ fn a_recording_has_sixty_epochs_unless_told_otherwise() {
         made.features.extend(last.map(|last| (21, words(&[1_000_000, last]))));
         made.import().meta.epochs.len()
     };
-    // 1.2 s in sixtieths of 20 ms; a file that does not tell its length has epochs of 1 s.
+    // 1.2 s in sixtieths of 20 ms; a pipe that does not tell its length has epochs of 1 s.
     assert_eq!((import(Some(1_201_000_000)), import(None)), (60, 2));
+}
+
+#[test]
+fn a_file_that_does_not_tell_its_length_is_read_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (input, output) = (folder.path().join("x.data"), folder.path().join("x.parquet"));
+    let mut made = Made::new(&[PLAIN]);
+    for at in 0..120 {
+        made.sample(USER, &[0x400, task(7, 7), 1_000_000 + at * 10_000_000]);
+    }
+    std::fs::write(&input, made.bytes()).expect("written");
+    let options = ImportOptions { input, output: output.clone(), ..ImportOptions::default() };
+    import(&options).expect("a capture");
+    assert_eq!(Capture::read(&output).expect("a capture").meta.epochs.len(), 60);
 }
 
 #[test]

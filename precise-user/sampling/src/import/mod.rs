@@ -16,6 +16,7 @@ mod cells;
 mod chains;
 mod events;
 mod group;
+mod length;
 #[cfg(test)]
 mod made_tests;
 mod queue;

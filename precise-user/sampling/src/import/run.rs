@@ -4,7 +4,6 @@ mod ends;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -16,6 +15,7 @@ use super::{
     chains::Seen,
     events::{self, Known},
     group::Groups,
+    length,
     queue::{Item, Queue},
     sample::{self, Facts, Grouping},
     words,
@@ -112,7 +112,7 @@ pub(super) fn import_within(
 ) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).and_then(CaptureWriter::keep_old);
     let writer = writer.map_err(unwritten)?;
-    let epoch_ns = epoch_ns(options.epoch, reader.features().sample_times);
+    let epoch_ns = length::epoch_ns(options, &reader);
     let mut run = ImportRun {
         options,
         epoch_ns,
@@ -136,19 +136,6 @@ pub(super) fn import_within(
     };
     let loss = run.read(watch)?;
     run.finish(loss)
-}
-
-/// Returns the length of an epoch in nanoseconds. `times` are those of the recording's first and
-/// last sample.
-fn epoch_ns(asked: Option<Duration>, times: Option<(u64, u64)>) -> u64 {
-    const COLUMNS: u64 = 60;
-    const SHORTEST: u64 = 1_000_000;
-    const LONGEST: u64 = 1_000_000_000;
-    match (asked, times) {
-        (Some(epoch), _) => u64::try_from(epoch.as_nanos()).unwrap_or(u64::MAX).max(1),
-        (None, Some((first, last))) => (last.saturating_sub(first) / COLUMNS).clamp(SHORTEST, LONGEST),
-        (None, None) => LONGEST,
-    }
 }
 
 fn unwritten(error: impl std::fmt::Display) -> SamplingError {

@@ -246,3 +246,17 @@ fn the_memory_of_an_import_does_not_grow_with_the_file() {
     assert!(long < short + short / 20, "{short} bytes, and {long} for twice the records");
     assert!(long < LIMIT + 3 * super::queue::MAX_BYTES, "{long} bytes");
 }
+
+#[test]
+fn a_long_import_tells_how_far_it_is() {
+    let file = file_of(true, (0..100_000).map(comm));
+    let megabytes = file.len() >> 20;
+    let options =
+        ImportOptions { input: "test".into(), output: "/dev/null".into(), ..ImportOptions::default() };
+    let reader = Reader::file(Cursor::new(file)).expect("a recording");
+    let size = reader.size();
+    let mut told = Vec::new();
+    import_within(reader, &options, Limits { bytes: LIMIT }, &mut |now| told.push(now)).expect("a capture");
+    assert!(megabytes > 2 && told.len().abs_diff(megabytes) <= 1, "{megabytes}: {told:?}");
+    assert!(told.is_sorted_by(|a, b| a.bytes < b.bytes) && told.iter().all(|now| now.size == size));
+}

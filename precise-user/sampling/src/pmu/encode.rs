@@ -152,7 +152,8 @@ fn unknown_event(name: &str, pmus: &Pmus) -> EncodeError {
     known.extend(listed.map(|event| event.name.to_owned()));
     known.sort();
     known.dedup();
-    let nearest = nearest(name, known.iter().map(String::as_str).chain(names::all())).map(str::to_owned);
+    // A name that this machine cannot sample would only lead to the next error.
+    let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
     EncodeError::UnknownEvent { name: name.to_owned(), nearest, known }
 }
 

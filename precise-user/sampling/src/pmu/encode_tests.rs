@@ -108,6 +108,8 @@ fn errors_name_what_there_is() {
     let skl = fixture::skl();
     let text = refused("cylces", &skl);
     assert!(text.contains("did you mean 'cycles'?") && text.contains("mem-loads"), "{text}");
+    let text = refused("cylces", &fixture::vm());
+    assert!(!text.contains("did you mean"), "a virtual machine has no cycles: {text}");
     let text = refused("cpx/event=1/", &skl);
     assert!(text.contains("did you mean 'cpu'?") && text.contains("msr"), "{text}");
     let text = refused("cpu/evnet=1/", &skl);

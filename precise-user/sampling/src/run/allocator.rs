@@ -54,7 +54,7 @@ fn pause(took: Duration) -> Duration {
 /// Returns freed memory to the kernel, also from inside the heap. The allocator would reuse it, but
 /// never all of it: long-lived blocks lie between short-lived ones, and over hours of rows, names
 /// and processes the resident memory grows although no more is in use.
-pub(super) fn give_back() {
+pub(crate) fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: walks the allocator's own lists under its locks; blocks in use are not moved.
     unsafe {

@@ -21,11 +21,11 @@ use crate::run::budget::NamesBudget;
 use crate::run::cost::Cost;
 use crate::run::naming_thread::Around;
 use crate::run::opening::Sampled;
-use crate::run::plan::{CallGraph, Plan, PlannedEvent};
+use crate::run::plan::{CallGraph, Plan, PlannedEvent, Target};
 use crate::run::session::{End, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
-use crate::unwind::{Fallback, UnwindReport, Unwinder};
+use crate::unwind::{Fallback, UnwindReport, UnwindTarget, Unwinder};
 use precise_model::{Dimension, Epoch, EventInfo, Machine};
 
 /// Interval between reads of sideband and rings within an epoch, so that a burst of process starts
@@ -124,7 +124,11 @@ impl Opened {
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
         let around = Around::of(plan);
-        let sampled = around.sampled.clone();
+        let followed = match (&plan.target, session.waiting_command()) {
+            (_, Some(id)) => UnwindTarget::Command(id),
+            (Target::Processes(ids) | Target::Threads(ids), _) => UnwindTarget::These(ids.clone()),
+            (Target::All | Target::Command(_), None) => UnwindTarget::All,
+        };
         let allowance = plan.budget.map(|budget| Allowance::new(budget, plan.cpus.len()));
         let mut naming = Naming::start(assembler, processes, sink, events, allowance, around, || {
             early.append(&mut session.sideband());
@@ -134,7 +138,7 @@ impl Opened {
         let fallback = Fallback { frame_pointers: plan.call_graph == CallGraph::Auto };
         let mut unwinder = None;
         if let (Some(memory), Some(files)) = (memory, files) {
-            let started = Unwinder::start(memory, files, fallback, sampled, || {
+            let started = Unwinder::start(memory, files, fallback, followed, || {
                 early.append(&mut session.sideband());
                 !session.must_end()
             })?;
@@ -171,7 +175,7 @@ fn drained(event: &mut Sampled) -> Result<Drained, SamplingError> {
     Ok(Drained { cells, chains })
 }
 
-fn unix_ns() -> u64 {
+pub(crate) fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 

@@ -218,6 +218,11 @@ impl Session {
         self.events.iter().map(|event| event.sampler.ring_memory()).sum::<usize>() + self.sideband.memory()
     }
 
+    /// Returns the process id of the command, as long as it waits for its release.
+    pub fn waiting_command(&self) -> Option<u32> {
+        self.held.as_ref().map(|held| held.pid)
+    }
+
     /// Returns the sideband records since the last call.
     pub fn sideband(&mut self) -> Vec<IdentifiedRecord> {
         let entries = self.sideband.take();

@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 
-use precise_model::keys::{Key, UnknownName};
+use precise_model::keys::Key;
+use precise_model::suggest::nearest;
 use precise_model::text::sanitize;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension};
+
+/// The number of characters of a mistyped word that an error repeats.
+const LONGEST_WORD: usize = 40;
 
 /// A group key with the name of its label. Prometheus allows no hyphen in a label name.
 const LABELS: &[(Key, &str)] = &[
@@ -37,8 +41,14 @@ pub struct Label {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitLabel {
     /// The word is not a group key.
-    #[error(transparent)]
-    Unknown(#[from] UnknownName),
+    #[error("{word:?} is not a label.{hint} Valid labels: {list}.", list = Label::list(),
+        hint = .nearest.map_or(String::new(), |name| format!(" Did you mean `{name}`?")))]
+    Unknown {
+        /// The word.
+        word: String,
+        /// The label that is closest to it, if one is.
+        nearest: Option<&'static str>,
+    },
     /// The number of the key's values is not bounded.
     #[error("{0} cannot be a label: it has no bounded number of values, and each would be a series of \
         its own. Valid labels: {list}.", list = Label::list())]
@@ -57,8 +67,20 @@ impl Label {
     ///
     /// Returns an error for the first word that is not a key, or that cannot be a label.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, UnfitLabel> {
-        let fit = |key| Self::all().find(|label| label.key == key).ok_or(UnfitLabel::Unbounded(key));
-        Key::parse_list(text)?.into_iter().map(fit).collect()
+        let mut labels = Vec::new();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let key = Key::parse(word).map_err(|_| Self::unknown(word))?;
+            let label = Self::all().find(|label| label.key == key).ok_or(UnfitLabel::Unbounded(key))?;
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        Ok(labels)
+    }
+
+    fn unknown(word: &str) -> UnfitLabel {
+        let nearest = nearest(word, Self::all().map(|label| label.key.name()));
+        UnfitLabel::Unknown { word: word.chars().take(LONGEST_WORD).collect(), nearest }
     }
 
     fn list() -> String {
@@ -126,7 +148,9 @@ mod tests {
         let unbounded = names("cgroup,address").unwrap_err();
         assert!(unbounded.starts_with("address cannot be a label"), "{unbounded}");
         assert!(unbounded.contains("Valid labels: cgroup, process, function,"), "{unbounded}");
-        assert!(names("cgruop").unwrap_err().contains("Did you mean `cgroup`?"));
+        let unknown = names("cgruop").unwrap_err();
+        assert!(unknown.contains("is not a label. Did you mean `cgroup`?"), "{unknown}");
+        assert!(!unknown.contains("address"), "a key that would be refused: {unknown}");
         for label in Label::all() {
             assert!(label.name().chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", label.name());
         }

@@ -60,7 +60,7 @@ pub struct Resolver {
     answers: Answers,
     /// The functions of perf maps that the present batch asks for.
     jit: FxHashMap<JitKey, (String, u64)>,
-    notes: Notes,
+    pub(super) notes: Notes,
 }
 
 /// The symbol of a file at one address.
@@ -166,7 +166,7 @@ impl Resolver {
 
     /// Returns where to look for the first of these addresses: for as many as have no more files
     /// than may be open, so that all of them are open until they are resolved.
-    fn places<'q>(&mut self, addresses: impl Iterator<Item = Asked<'q>>) -> Vec<AddressTarget> {
+    pub(super) fn places<'q>(&mut self, addresses: impl Iterator<Item = Asked<'q>>) -> Vec<AddressTarget> {
         let mut files = FxHashSet::default();
         let mut places = Vec::new();
         for (kernel, mapping, address) in addresses {
@@ -460,7 +460,7 @@ impl Resolver {
 
 /// The place where an address is to be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AddressTarget {
+pub(super) enum AddressTarget {
     /// In the kernel.
     Kernel,
     /// In no known mapping.

@@ -99,7 +99,7 @@ fn ranked(view: &C2c, options: &TextOptions) -> String {
         Column::number("Loads"),
         Column::number("Stores"),
         Column::number("Threads"),
-        Column::text("SharingVerdict", Cut::End),
+        Column::text("Verdict", Cut::End),
     ];
     columns.push(Column::text("Where", Cut::Start));
     let mut table = Table::new(columns);

@@ -75,5 +75,9 @@ pub const CHANGE_OF_LATENCY: f64 = 1.25;
 /// L1 cache takes.
 pub const CHANGE_OF_CYCLES: f64 = 5.0;
 
-/// By how much the share of accesses that go to memory must rise for a while.
+/// By how much the share of accesses that go to memory (of any node), or to a line that another
+/// core has modified, must rise for a while.
 pub const CHANGE_OF_MEMORY: f64 = 0.05;
+
+/// By how much the share of accesses that need a page walk must rise for a while: see [`WALKS`].
+pub const CHANGE_OF_WALKS: f64 = 0.10;

@@ -207,7 +207,7 @@ fn check_part(
 }
 
 /// Returns whether the memory of another node served an access.
-fn is_remote(source: DataSource) -> bool {
+pub(super) fn is_remote(source: DataSource) -> bool {
     // One hop is another core of the same node.
     source.remote && source.hops != 1 && is_far(source.level)
 }
@@ -332,7 +332,7 @@ fn told(finding: &Finding) -> &str {
 fn kinds(capture: &Capture) -> impl Iterator<Item = (Key, &'static str)> {
     let recorded = |dimension| capture.meta.dimensions.contains(&dimension);
     // If the target is one program, most of the samples are its.
-    let everybody = capture.meta.target == "all processes";
+    let everybody = is_of_everybody(capture);
     let (process, thread) = (recorded(Dimension::Process), recorded(Dimension::Thread));
     let (cgroup, address) = (recorded(Dimension::Cgroup), recorded(Dimension::Address));
     [
@@ -345,4 +345,17 @@ fn kinds(capture: &Capture) -> impl Iterator<Item = (Key, &'static str)> {
     ]
     .into_iter()
     .filter_map(|(there, key, what)| there.then_some((key, what)))
+}
+
+/// Returns whether a capture has the samples of all processes, and not those of one program.
+fn is_of_everybody(capture: &Capture) -> bool {
+    let Some(origin) = &capture.meta.origin else { return capture.meta.target == "all processes" };
+    // perf's flags end where the recorded command begins, but their values look like commands.
+    let asks = |word: &String| word == "--all-cpus" || (word.starts_with("-a") && !word.starts_with("--"));
+    let flags = origin.command.iter().take_while(|word| *word != "--");
+    // Only an event of a whole CPU samples the idle task.
+    let with_idle = || {
+        capture.meta.dimensions.contains(&Dimension::Process) && capture.rows.iter().any(|row| row.pid == 0)
+    };
+    origin.command.is_empty() || flags.into_iter().any(asks) || with_idle()
 }

@@ -52,7 +52,8 @@ use precise_common::ledger::Counter;
 use rustc_hash::FxHashMap;
 
 use crate::about::Run;
-use crate::trust;
+use crate::again::Again;
+use crate::{needs, trust};
 use precise_model::digits::{counted, percent, thousands};
 use precise_model::{Capture, CpuGap, Dimension, Epoch, EventInfo, Ledger, Row};
 
@@ -176,11 +177,13 @@ pub enum HeatmapError {
     },
     /// The capture did not record what the panels are to be made of.
     #[error(
-        "There cannot be one panel per {what}, because the capture did not record it (record or import with --by {what},…)."
+        "There cannot be one panel per {what}, because the capture did not record it. {again}"
     )]
     NoPanels {
         /// The dimension.
         what: &'static str,
+        /// The command that makes a capture with it.
+        again: Again,
     },
     /// A row of the capture refers to an epoch or event that does not exist.
     #[error("The capture is damaged: a row refers to {what} {index}, but there are only {present}.")]
@@ -360,7 +363,10 @@ fn recorded(capture: &Capture, rows: &[&Row], by: PanelBy) -> Result<(), Heatmap
         PanelBy::Process => (Dimension::Process, rows.iter().any(|row| row.pid != 0)),
         PanelBy::Auto | PanelBy::Event | PanelBy::None => return Ok(()),
     };
-    if present || has(what) { Ok(()) } else { Err(HeatmapError::NoPanels { what: what.as_str() }) }
+    match needs::again(capture, what).filter(|_| !present && !has(what)) {
+        Some(again) => Err(HeatmapError::NoPanels { what: what.as_str(), again }),
+        None => Ok(()),
+    }
 }
 
 /// Returns the rows, each with the number of samples that it would have if the governor had kept

@@ -337,7 +337,9 @@ fn panels_of_what_was_not_recorded_are_refused() {
     let capture = made.build();
     for (panels, what) in [(PanelBy::Cgroup, "cgroup"), (PanelBy::Process, "process")] {
         let options = HeatmapOptions { panels, ..HeatmapOptions::default() };
-        assert_eq!(heatmap(&capture, &options), Err(HeatmapError::NoPanels { what }));
+        let refused = heatmap(&capture, &options).unwrap_err().to_string();
+        let advised = format!("Record with `precise record -e cycles --by ip,{what},latency`.");
+        assert!(refused.contains(what) && refused.ends_with(&advised), "{refused}");
     }
     assert!(heatmap(&capture, &HeatmapOptions::default()).is_ok());
 }

@@ -9,6 +9,7 @@ use precise_filter::{CgroupMatch, Expr, Options, Resolver, Term, Test};
 use precise_model::{Capture, Dimension, Name, NameId, Row};
 use rustc_hash::FxHashMap;
 
+use crate::needs;
 use crate::view::NoAnswer;
 
 /// The largest number of values of a row for which a test of bits is evaluated one by one.
@@ -64,10 +65,12 @@ fn recorded(capture: &Capture, expr: &Expr) -> Result<(), NoAnswer> {
                 )));
             }
         } else if !capture.meta.dimensions.contains(&dimension) {
-            return Err(NoAnswer::usage(format!(
-                "the filter tests {name}, which this capture did not record"
-            ))
-            .advise(&format!("Record or import with --by {},… to keep it.", dimension.as_str())));
+            let refused =
+                NoAnswer::usage(format!("the filter tests {name}, which this capture did not record"));
+            return Err(match needs::again(capture, dimension) {
+                Some(again) => refused.advise(&again.to_string()),
+                None => refused,
+            });
         }
         if term == Term::Address && capture.meta.promoted_lines.is_some() {
             return Err(NoAnswer::usage(

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use precise_filter::eval::{SampleFacts, expr_passes};
 use precise_filter::{CgroupMatch, Expr, Flags, Options, Resolver, parse};
 use precise_model::testing::Builder;
-use precise_model::{Capture, Dimension, Measures};
+use precise_model::{Capture, Dimension, Measures, Origin};
 use proptest::prelude::*;
 
 use super::time::Moment;
@@ -165,6 +165,17 @@ fn what_was_not_recorded_is_refused() {
         let refused = narrow(capture.clone(), &by(filter)).unwrap_err();
         assert!(refused.text.contains(says) && refused.why == Why::Usage, "{refused}");
     }
+    // An import is told of what its file has, or what perf must record.
+    let of_import = |dimensions: &[Dimension]| {
+        let mut capture = capture.clone();
+        let (file, dimensions) = ("perf.data".to_owned(), dimensions.to_vec());
+        capture.meta.origin = Some(Origin { file, dimensions, ..Origin::default() });
+        narrow(capture, &by("cgroup == /batch")).unwrap_err().advice.unwrap()
+    };
+    let has = of_import(&[Dimension::Ip, Dimension::Cgroup]);
+    assert!(has.contains("precise import perf.data --by ip,cgroup"), "{has}");
+    let has_not = of_import(&[Dimension::Ip]);
+    assert!(has_not.contains("--all-cgroups") && !has_not.contains("precise import"), "{has_not}");
     capture.meta.events[0].fields.latency = false;
     assert!(narrow(capture, &by("latency > 4")).unwrap_err().text.contains("samples of cycles do not have"));
 }

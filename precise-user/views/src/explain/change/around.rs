@@ -1,6 +1,6 @@
 //! A cgroup or process in a part of the run, compared with itself in the rest of the run.
 
-use super::series::{ColumnSums, Timeline, User};
+use super::series::{AccessKind, ColumnSums, Timeline, User};
 use super::when::When;
 use crate::explain::{Number, Unit, thresholds};
 use precise_model::digits::{percent_to, thousands};
@@ -61,18 +61,20 @@ impl<'a> Around<'a> {
                 format!("{} took {:.1} times its usual samples in the same time", self.name, inside / usual)
             }
         };
-        match self.inside.served > 0.0 {
-            true => {
-                let far = percent_to(self.inside.far / self.inside.served, 0);
-                format!("{ran}: {far} of its accesses went to memory.")
-            }
-            false => ran + ".",
+        match self.inside.share(AccessKind::Memory) {
+            Some(far) => format!("{ran}: {} of its accesses went to memory.", percent_to(far, 0)),
+            None => ran + ".",
         }
     }
 
     /// Returns what changed if the user was slower.
     pub fn slower(&self) -> Option<Said> {
-        self.percentile().or_else(|| self.memory()).or_else(|| self.far_latency())
+        self.slower_mostly().or_else(|| self.far_latency())
+    }
+
+    /// Returns what changed if a percentile is longer, or slow accesses are more frequent.
+    pub fn slower_mostly(&self) -> Option<Said> {
+        self.percentile().or_else(|| self.kind())
     }
 
     fn percentile(&self) -> Option<Said> {
@@ -111,23 +113,44 @@ impl<'a> Around<'a> {
         apart.then(|| self.percentile()).flatten()
     }
 
-    fn memory(&self) -> Option<Said> {
-        let share = |cell: &ColumnSums| (cell.served > 0.0).then(|| cell.far / cell.served);
-        let (inside, outside) = share(&self.inside).zip(share(&self.outside))?;
-        let (name, when) = (self.name, &self.when);
+    /// Returns the kinds of slow accesses that became more frequent, and their shares in the part
+    /// of the run and in the rest; those that rose most come first.
+    fn risen(&self) -> Vec<(AccessKind, f64, f64)> {
+        let shares = |kind| self.inside.share(kind).zip(self.outside.share(kind));
+        let all = AccessKind::ALL.into_iter().filter_map(|kind| {
+            let (inside, outside) = shares(kind)?;
+            (inside - outside >= kind.threshold()).then_some((kind, inside, outside))
+        });
+        let mut risen: Vec<_> = all.collect();
+        risen.sort_by(|a, b| (b.1 - b.2).total_cmp(&(a.1 - a.2)));
+        risen
+    }
+
+    fn kind(&self) -> Option<Said> {
+        let (kind, inside, outside) = self.risen().into_iter().next()?;
+        let (name, when, did) = (self.name, &self.when, kind.did());
         let instead = percent_to(outside, 1);
-        (inside - outside >= thresholds::CHANGE_OF_MEMORY).then(|| Said {
+        Some(Said {
             number: Some(Number::counted(Unit::Share, inside)),
-            threshold: outside + thresholds::CHANGE_OF_MEMORY,
-            says: format!("of the accesses of {name} {when} went to memory, instead of {instead}"),
-            short: format!(
-                "{} of the accesses of {name} went to memory, instead of {instead}",
-                percent_to(inside, 1)
-            ),
+            threshold: outside + kind.threshold(),
+            says: format!("of the accesses of {name} {when} {did}, instead of {instead}"),
+            short: format!("{} of the accesses of {name} {did}, instead of {instead}", percent_to(inside, 1)),
         })
     }
 
-    fn far_latency(&self) -> Option<Said> {
+    /// Returns a sentence about each kind of slow accesses that became more frequent and that
+    /// `says` does not name.
+    pub fn kinds(&self, says: &str) -> Vec<String> {
+        let named = |kind: AccessKind| says.contains(&format!(" {},", kind.did()));
+        let sentence = |(kind, inside, outside): (AccessKind, f64, f64)| {
+            let (inside, outside) = (percent_to(inside, 1), percent_to(outside, 1));
+            format!("{inside} of these accesses {}, instead of {outside}.", kind.did())
+        };
+        self.risen().into_iter().filter(|(kind, ..)| !named(*kind)).map(sentence).collect()
+    }
+
+    /// Returns what changed if accesses to memory take longer.
+    pub fn far_latency(&self) -> Option<Said> {
         let (inside, outside) = self.inside.far_latency().zip(self.outside.far_latency())?;
         let number = Number::counted(Unit::Times, inside / outside.max(1.0));
         let (name, when) = (self.name, &self.when);

@@ -9,7 +9,8 @@
 //! the largest statistic of any series counts (Westfall and Young, 1993). Each test has half of
 //! [`FALSE_ALARMS`]. So the chance that a capture whose columns are independent of each other has a
 //! finding is at most [`FALSE_ALARMS`], however many series it has. Above [`BLOCKS`] columns,
-//! neighbouring columns are moved together.
+//! neighbouring columns are moved together. What is too short for permutations is in
+//! [`super::spike`].
 
 use super::repeat;
 use std::ops::Range;
@@ -35,6 +36,13 @@ pub struct Deviation {
     /// The statistic: how far the mean of these columns is from that of the rest, in standard
     /// errors.
     pub distance: f64,
+}
+
+impl Deviation {
+    /// Returns the deviation of some columns of a series.
+    pub fn of(points: &Points, columns: Vec<bool>) -> Self {
+        Self { distance: distance(&centred(points), &columns), columns }
+    }
 }
 
 /// An interval and its statistic.

@@ -5,13 +5,14 @@ mod around;
 pub mod interval;
 mod repeat;
 mod series;
+mod spike;
 mod when;
 
 pub(super) use series::is_far;
 
 use super::{CheckAnswer, Finding, Look, Quiet, Topic, Unknown, thresholds};
 use around::{Around, Said};
-use interval::find;
+use interval::{Deviation, Points, find};
 use precise_model::digits::{counted, percent_to, thousands};
 use series::{FEWEST, Measure, Of, Timeline, timeline, users_of};
 use when::When;
@@ -70,13 +71,38 @@ fn changed(look: &Look<'_>) -> Vec<Changed> {
             }
         }
     }
-    for ((event, user, measure), found) in which.into_iter().zip(find(&series)) {
+    let deviations = with_bursts(&which, &series, find(&series));
+    for ((event, user, measure), found) in which.into_iter().zip(deviations) {
         if let Some((changed, found)) = all.get_mut(event).zip(found) {
             let when = changed.line.unusual(When(found.columns));
             changed.changes.push(Change { user, measure, when, distance: found.distance });
         }
     }
     all
+}
+
+/// Adds the short bursts of series without another deviation. Series that a single sample can
+/// change are left out.
+fn with_bursts(
+    which: &[(usize, usize, Measure)],
+    series: &[Points],
+    mut found: Vec<Option<Deviation>>,
+) -> Vec<Option<Deviation>> {
+    let tested = which.iter().zip(series).enumerate();
+    let tested = tested.filter_map(|(at, ((.., measure), points))| {
+        let (least_weight, least_variance) = measure.of_bursts()?;
+        Some((at, spike::Series { points, least_weight, least_variance }))
+    });
+    let (places, tested): (Vec<usize>, Vec<spike::Series<'_>>) = tested.unzip();
+    for (at, burst) in places.into_iter().zip(spike::find(&tested)) {
+        if let Some((slot, burst)) = found.get_mut(at).zip(burst)
+            && slot.is_none()
+        {
+            let columns = (0..series.get(at).map_or(0, Vec::len)).map(|column| burst.contains(&column));
+            *slot = series.get(at).map(|points| Deviation::of(points, columns.collect()));
+        }
+    }
+    found
 }
 
 fn of_event(look: &Look<'_>, index: usize, name: &str, changed: &Changed) -> Vec<CheckAnswer> {
@@ -122,22 +148,23 @@ fn plural(look: &Look<'_>) -> &'static str {
 
 /// Returns the findings: first who became slower, with who changed then; then other changes.
 fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -> Vec<Finding> {
-    let by = |wanted: &[Measure]| {
-        let mut found: Vec<&Change> =
-            changes.iter().filter(|change| wanted.contains(&change.measure)).collect();
+    let by = |wanted: &dyn Fn(Measure) -> bool| {
+        let mut found: Vec<&Change> = changes.iter().filter(|change| wanted(change.measure)).collect();
         found.sort_by(|a, b| b.distance.total_cmp(&a.distance));
         found
     };
-    let slower = by(&[Measure::Tail, Measure::Latency, Measure::Alike, Measure::Memory]);
+    let slower = by(&|measure| measure != Measure::Rate);
     // Who does more than usual does something else than usual, and is rather a cause.
     let (busier, slower): (Vec<&Change>, Vec<&Change>) =
         slower.into_iter().partition(|change| around(line, change).is_some_and(|around| around.rises()));
     let slower = slower.into_iter().chain(busier).map(|change| (change, true));
-    let rates = by(&[Measure::Rate]);
+    let rates = by(&|measure| measure == Measure::Rate);
     let mut told: Vec<(usize, When)> = Vec::new();
     let mut findings = Vec::new();
     for (change, is_slower) in slower.chain(rates.into_iter().map(|change| (change, false))) {
-        if told.iter().any(|(user, when)| *user == change.user && line.same(when, &change.when)) {
+        // What is told of a part of the run is told of the rest of it, too.
+        let is_told = |when: &When| line.same(when, &change.when) || line.same(when, &change.when.rest());
+        if told.iter().any(|(user, when)| *user == change.user && is_told(when)) {
             continue;
         }
         let said = match is_slower {
@@ -149,6 +176,9 @@ fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -
         told.extend(others.into_iter().chain([change.user]).map(|user| (user, change.when.clone())));
         if details.is_empty() && line.users.len() > 1 {
             details.push(format!("None of the other {} changed in the same time.", plural(look)));
+        }
+        if is_slower && let Some(around) = around(line, &change) {
+            details.splice(0..0, around.kinds(&says));
         }
         findings.push(Finding {
             topic: Topic::Change,
@@ -171,11 +201,14 @@ fn around<'a>(line: &'a Timeline, change: &Change) -> Option<Around<'a>> {
 /// Returns the part of the run in which a user was slower, which may be the rest of a change's, and
 /// what to say of it.
 fn slow_part(line: &Timeline, change: &Change) -> Option<(Change, Said)> {
-    [change.when.clone(), change.when.rest()].into_iter().find_map(|when| {
-        let change = Change { when, ..change.clone() };
-        let said = around(line, &change)?.slower()?;
-        Some((change, said))
-    })
+    let parts = || [change.when.clone(), change.when.rest()].map(|when| Change { when, ..change.clone() });
+    let said = |says: &dyn Fn(&Around<'_>) -> Option<Said>| {
+        parts().into_iter().find_map(|change| Some((says(&around(line, &change)?)?, change)))
+    };
+    // Where fewer accesses go to memory, those may take longer on average.
+    let often = said(&|around| around.slower_mostly());
+    let (said, change) = often.or_else(|| said(&|around| around.far_latency()))?;
+    Some((change, said))
 }
 
 /// Returns the other users that changed in the same time, and sentences about them: first who was

@@ -1,12 +1,14 @@
 //! What each cgroup (or process) did, by time.
 
-use precise_common::data_src::Level;
+use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
 use precise_common::latency;
 use precise_model::{Capture, CpuGap, Dimension, Epoch, Name, NameId, Row};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 use super::interval::Points;
+use crate::explain::thresholds;
+use crate::explain::waiting::is_remote;
 use crate::stats::{Histogram, Samples};
 
 /// The largest number of columns; more epochs share them.
@@ -17,6 +19,8 @@ pub const FEWEST: usize = 12;
 pub const USERS: usize = 16;
 /// The number of samples that a series needs; those of latencies and levels need twice as many.
 const FEWEST_SAMPLES: f64 = 100.0;
+/// The number of samples in a burst from which on their average is nearly normal.
+const FEWEST_OF_BURST: f64 = 30.0;
 
 /// What happened in one column.
 #[derive(Clone, Default)]
@@ -27,9 +31,9 @@ pub struct ColumnSums {
     pub latencies: Histogram,
     timed: f64,
     log_sum: f64,
-    /// The samples that tell where they were served, and those served behind the caches.
+    /// The samples that tell where they were served, and those of each kind.
     pub served: f64,
-    pub far: f64,
+    pub kinds: [f64; AccessKind::ALL.len()],
     /// The latencies of the samples served behind the caches.
     far_timed: f64,
     far_waited: f64,
@@ -58,7 +62,9 @@ impl ColumnSums {
             let source = row.data_source();
             if source.level != Level::Na {
                 self.served += weight;
-                self.far += if far { weight } else { 0.0 };
+                for (sum, kind) in self.kinds.iter_mut().zip(AccessKind::ALL) {
+                    *sum += if kind.is(source) { weight } else { 0.0 };
+                }
             }
         }
     }
@@ -69,11 +75,16 @@ impl ColumnSums {
         self.timed += other.timed;
         self.log_sum += other.log_sum;
         self.served += other.served;
-        self.far += other.far;
+        self.kinds.iter_mut().zip(other.kinds).for_each(|(sum, more)| *sum += more);
         self.far_timed += other.far_timed;
         self.far_waited += other.far_waited;
         self.waited += other.waited;
         self.expected += other.expected;
+    }
+
+    /// Returns the share of the accesses that are of a kind; `None` without accesses.
+    pub fn share(&self, kind: AccessKind) -> Option<f64> {
+        (self.served > 0.0).then(|| self.kinds[kind as usize] / self.served)
     }
 
     /// Returns the average latency of the accesses that went to memory, in core cycles; `None` if
@@ -115,6 +126,51 @@ pub fn is_far(level: Level) -> bool {
     matches!(level, Level::Ram | Level::Pmem | Level::Cxl)
 }
 
+/// A kind of access that is slower than others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// Memory of another node served it.
+    Remote,
+    /// Another core's cache had the line, modified.
+    Modified,
+    /// Its address needed a page walk.
+    Walked,
+    /// Memory served it.
+    Memory,
+}
+
+impl AccessKind {
+    /// All kinds. Where an access is of several, the first says most.
+    pub const ALL: [Self; 4] = [Self::Remote, Self::Modified, Self::Walked, Self::Memory];
+
+    fn is(self, source: DataSource) -> bool {
+        match self {
+            Self::Remote => is_remote(source),
+            Self::Modified => source.snoop == Snoop::HitM,
+            Self::Walked => matches!(source.tlb, Tlb::Walk | Tlb::Miss | Tlb::Fault),
+            Self::Memory => is_far(source.level),
+        }
+    }
+
+    /// Returns what accesses of this kind did.
+    pub const fn did(self) -> &'static str {
+        match self {
+            Self::Remote => "went to memory of another node",
+            Self::Modified => "found the line modified in another core's cache",
+            Self::Walked => "needed a page walk",
+            Self::Memory => "went to memory",
+        }
+    }
+
+    /// Returns by how much the share of these accesses must rise for a while.
+    pub const fn threshold(self) -> f64 {
+        match self {
+            Self::Walked => thresholds::CHANGE_OF_WALKS,
+            Self::Remote | Self::Modified | Self::Memory => thresholds::CHANGE_OF_MEMORY,
+        }
+    }
+}
+
 /// A cgroup or process, column by column.
 pub struct User {
     pub name: String,
@@ -133,12 +189,35 @@ pub enum Measure {
     Alike,
     /// The share of accesses as slow as the slowest twentieth of the whole run.
     Tail,
-    /// The share of accesses that went to memory.
-    Memory,
+    /// The share of accesses of a kind.
+    Of(AccessKind),
 }
 
 impl Measure {
-    pub const ALL: [Self; 5] = [Self::Rate, Self::Latency, Self::Alike, Self::Tail, Self::Memory];
+    pub const ALL: [Self; 8] = [
+        Self::Rate,
+        Self::Latency,
+        Self::Alike,
+        Self::Tail,
+        Self::Of(AccessKind::Remote),
+        Self::Of(AccessKind::Modified),
+        Self::Of(AccessKind::Walked),
+        Self::Of(AccessKind::Memory),
+    ];
+
+    /// Returns the smallest weight and the smallest variance with which a series is tested for
+    /// bursts; `None` if it is not.
+    pub const fn of_bursts(self) -> Option<(f64, f64)> {
+        match self {
+            // The square root of a count has a variance of a quarter.
+            Self::Rate => Some((0.0, 0.25)),
+            Self::Latency => Some((FEWEST_OF_BURST, 0.0)),
+            // So has the arc sine of the root of a share, times the number of samples.
+            Self::Of(_) => Some((FEWEST_OF_BURST, 0.25)),
+            // One sample can be as slow as all others together.
+            Self::Alike | Self::Tail => None,
+        }
+    }
 }
 
 impl User {
@@ -156,7 +235,9 @@ impl User {
         let enough = match measure {
             Measure::Rate => all.weight,
             Measure::Latency | Measure::Alike | Measure::Tail => all.timed / 2.0,
-            Measure::Memory => all.served / 2.0,
+            // What never happens does not change.
+            Measure::Of(kind) if all.kinds[kind as usize] <= 0.0 => 0.0,
+            Measure::Of(_) => all.served / 2.0,
         };
         if enough < FEWEST_SAMPLES {
             return None;
@@ -174,7 +255,9 @@ impl User {
                 let tail = buckets.filter(|(bucket, _)| latency::lower(bucket + 1) > u64::from(slow));
                 (share(tail.map(|(_, samples)| samples.weight.sum).sum(), cell.timed), cell.timed)
             }
-            Measure::Memory if cell.served > 0.0 => (share(cell.far, cell.served), cell.served),
+            Measure::Of(kind) if cell.served > 0.0 => {
+                (share(cell.kinds[kind as usize], cell.served), cell.served)
+            }
             _ => (0.0, 0.0),
         });
         Some(points.collect())

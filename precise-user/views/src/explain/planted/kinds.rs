@@ -316,6 +316,110 @@ pub(super) const KINDS: &[Planted] = &[
             dominate(share, 25.0, access.service == 0, access);
         },
     },
+    Planted {
+        name: "memory gets slower all the time for one service",
+        strengths: [1.3, 2.0, 4.0],
+        unit: "times its latency at the end",
+        topics: &[Topic::Change],
+        says: &["/web"],
+        plant: |times, access| {
+            if access.service == 0 && access.kind == Kind::Memory {
+                access.latency *= 1.0 + (times - 1.0) * f64::from(access.epoch) / f64::from(EPOCHS);
+            }
+        },
+    },
+    Planted {
+        name: "two neighbours slow a service in turn, for 8 s each, one of them more",
+        strengths: [1.2, 1.5, 2.5],
+        unit: "times the latency",
+        topics: &[Topic::Change],
+        says: &["/web", "/cron took", "/db"],
+        plant: |times, access| {
+            let first = access.epoch / 8 % 2 == 0;
+            match access.service {
+                3 => access.samples *= if first { 3.0 } else { 0.1 },
+                2 => access.samples *= if first { 0.1 } else { 3.0 },
+                0 if first => access.latency *= times,
+                _ => {}
+            }
+        },
+    },
+    Planted {
+        name: "memory of the CPUs of one node is on another from 30 s on",
+        strengths: [20.0, 50.0, 100.0],
+        unit: "% of their accesses to memory",
+        topics: &[Topic::Change, Topic::RemoteMemory],
+        says: &["from 30.0 s to 60.0 s", "memory of another node"],
+        plant: |share, access| {
+            if access.thread >= 2 && access.epoch >= 30 {
+                match access.kind {
+                    Kind::Memory => access.samples = 25.0 * (1.0 - share / 100.0),
+                    Kind::Remote => access.samples = 25.0 * share / 100.0,
+                    _ => {}
+                }
+            } else if access.kind == Kind::Memory {
+                access.samples = 25.0;
+            }
+        },
+    },
+    Planted {
+        name: "a page takes page walks and most of the waiting",
+        strengths: [2.0, 10.0, 40.0],
+        unit: "% of the accesses",
+        topics: &[Topic::OneUser],
+        says: &["page: 0x7f0000"],
+        plant: |share, access| {
+            part(share, Kind::Walk, access);
+            if access.kind == Kind::Walk {
+                access.address = 0x7f_0000 + 64 * (access.address >> 12 & 63);
+            }
+        },
+    },
+    Planted {
+        name: "a service loses its huge pages at 25 s",
+        strengths: [8.0, 20.0, 50.0],
+        unit: "% of its accesses need a page walk",
+        topics: &[Topic::Change],
+        says: &["/db", "needed a page walk", "from 25.0 s to 60.0 s"],
+        plant: |share, access| {
+            if access.service == 2 && access.epoch >= 25 {
+                part(share, Kind::Walk, access);
+            }
+        },
+    },
+    Planted {
+        name: "a lock is contended from 15 to 28 s",
+        strengths: [4.0, 10.0, 40.0],
+        unit: "% of a service's loads",
+        topics: &[Topic::Change],
+        says: &["/api", "found the line modified", "from 15.0 s to 28.0 s"],
+        plant: |share, access| {
+            if access.service == 1 && (15..28).contains(&access.epoch) {
+                part(share, Kind::Modified, access);
+            }
+        },
+    },
+    Planted {
+        name: "a burst of 2 s slows a service",
+        strengths: [1.05, 1.5, 5.0],
+        unit: "times the latency",
+        topics: &[Topic::Change],
+        says: &["/api", "from 40.0 s to 42.0 s"],
+        plant: |times, access| {
+            let burst = access.service == 1 && (40..42).contains(&access.epoch);
+            access.latency *= if burst { times } else { 1.0 };
+        },
+    },
+    Planted {
+        name: "a service stops for 1 s",
+        strengths: [0.8, 0.3, 0.0],
+        unit: "times its rate",
+        topics: &[Topic::Change],
+        says: &["/web", "from 37.0 s to 38.0 s"],
+        plant: |times, access| {
+            access.samples *= if access.service == 0 && access.epoch == 37 { times } else { 1.0 };
+        },
+    },
 ];
 
 /// Makes `share` percent of the loads find a line modified, of which each thread of a service uses

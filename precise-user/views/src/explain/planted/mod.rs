@@ -11,7 +11,7 @@ use crate::render::TextOptions;
 use crate::testing::shown;
 use kinds::{KINDS, Planted};
 use precise_model::testing::{Builder, L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM, ibs_op};
-use precise_model::{CpuGap, Name, Node};
+use precise_model::{CpuGap, Name, Node, Origin};
 
 const STORE: u64 = 0x508_0144;
 const L3: u64 = 0x6_6820_0842;
@@ -193,6 +193,16 @@ fn who_changed_in_the_same_time_is_one_finding() {
 }
 
 #[test]
+fn what_lasts_to_the_end_is_told_once() {
+    let made = capture(12, &|access| {
+        access.latency *= if access.service == 2 && access.epoch >= 25 { 3.0 } else { 1.0 };
+    });
+    let view = explained(&made);
+    let [found] = changes(&view)[..] else { panic!("{view:#?}") };
+    assert!(found.says.contains("from 25.0 s to 60.0 s"), "{}", found.says);
+}
+
+#[test]
 fn time_without_any_cpu_is_no_change() {
     let mut made = capture(8, &|access| {
         access.samples *= if (20..30).contains(&access.epoch) { 0.0 } else { 1.0 };
@@ -202,6 +212,22 @@ fn time_without_any_cpu_is_no_change() {
     made.meta.events[0].ledger.gaps = (0..made.meta.machine.cpus).map(gap).collect();
     let view = explained(&made);
     assert!(changes(&view).is_empty(), "{view:#?}");
+}
+
+#[test]
+fn an_import_of_the_whole_machine_tells_who_dominates() {
+    let of = |command: &str| {
+        let mut made = capture(11, &|access| {
+            access.samples *= if access.service == 2 { 9.0 } else { 1.0 };
+        });
+        made.meta.target = format!("`{command}`");
+        let command = command.split_whitespace().map(str::to_owned).collect();
+        made.meta.origin = Some(Origin { command, ..Origin::default() });
+        let view = explained(&made);
+        view.findings.iter().any(|found| found.says.contains("one cgroup: /db"))
+    };
+    assert!(of("perf mem record -a sleep 60") && of("perf c2c record --all-cpus -- sleep 60") && of(""));
+    assert!(!of("perf mem record ./db") && !of("perf record -- ./db -a"), "one program is most of itself");
 }
 
 #[test]
