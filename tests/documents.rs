@@ -173,6 +173,18 @@ fn every_metric_is_explained() -> Result<()> {
     same_part("serve.md", "metrics", &Metric::table())
 }
 
+/// The example of settings is on the page, and `precise serve` finds nothing wrong with it. The
+/// file with all settings is what the binary prints.
+#[test]
+fn settings_of_serve_are_those_of_its_flags() -> Result<()> {
+    same("examples/serve-all.toml", &precise(&["serve", "--print-config"])?)?;
+    same_part("serve.md", "example", &format!("```toml\n{}```\n", read("examples/serve.toml")?))?;
+    let file = docs().join("examples/serve.toml").display().to_string();
+    let said = precise(&["serve", "--check-config", "--config", &file])?;
+    ensure!(said.ends_with("no problem was found\n"), "{said}");
+    Ok(())
+}
+
 #[test]
 fn every_field_of_a_streamed_sample_is_explained() -> Result<()> {
     let mut table = String::from("| field | also written | what it says |\n| --- | --- | --- |\n");

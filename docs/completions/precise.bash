@@ -2719,12 +2719,16 @@ _precise() {
             return 0
             ;;
         precise__subcmd__serve)
-            opts="-e -c -F -a -p -t -C -G -K -U -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --by --series --overhead --table-cells --quiet --epoch --duration --color --width --no-pager --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -q -h --config --check-config --print-config --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --tls-cert --tls-key --token-file --by --series --captures --capture-length --keep-bytes --keep-age --archive --label --overhead --table-cells --quiet --epoch --min-latency --duration --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --event)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2805,10 +2809,6 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --min-latency)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --max-latency)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2829,11 +2829,47 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --tls-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --by)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --series)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --captures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-length)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep-bytes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep-age)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --archive)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --label)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2846,6 +2882,10 @@ _precise() {
                     return 0
                     ;;
                 --epoch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-latency)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

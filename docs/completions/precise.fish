@@ -191,6 +191,7 @@ complete -c precise -n "__fish_precise_using_subcommand top" -s g -d 'Record cal
 complete -c precise -n "__fish_precise_using_subcommand top" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand top" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand serve" -l config -d 'Read settings from this TOML file' -r -F
 complete -c precise -n "__fish_precise_using_subcommand serve" -s e -l event -d 'Sample these events or presets [default: precise cycles, or cpu-clock]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s c -l count -d 'Take one sample every N events' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s F -l freq -d 'Aim for N samples per second per CPU' -r
@@ -206,23 +207,34 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -s G -l cgroup -d
 complete -c precise -n "__fish_precise_using_subcommand serve" -l comm -d 'Keep only samples of processes with these names' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l addr -d 'Keep only samples with a data address in this range: 0x1000..0x2000' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l code -d 'Keep only samples with an instruction address in this range: 0x1000..0x2000' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l min-latency -d 'Keep only samples with a latency of at least N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l max-latency -d 'Keep only samples with a latency of at most N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l stop-file -d 'Stop as soon as this file exists' -r -F
 complete -c precise -n "__fish_precise_using_subcommand serve" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
 probe\t''"
 complete -c precise -n "__fish_precise_using_subcommand serve" -l listen -d 'Listen on this address' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l allow-host -d 'Accept requests to this host name' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l tls-cert -d 'Serve HTTPS with the certificates in this PEM file' -r -F
+complete -c precise -n "__fish_precise_using_subcommand serve" -l tls-key -d 'Use the key in this PEM file' -r -F
+complete -c precise -n "__fish_precise_using_subcommand serve" -l token-file -d 'Answer only requests with the token in this file (mode 600)' -r -F
 complete -c precise -n "__fish_precise_using_subcommand serve" -l by -d 'Label the series by these keys, or `none`' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l series -d 'Keep at most N series' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l captures -d 'Keep the samples as captures in this folder, too' -r -F
+complete -c precise -n "__fish_precise_using_subcommand serve" -l capture-length -d 'Complete a capture after this time' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l keep-bytes -d 'Remove the oldest captures if all take more than BYTES' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l keep-age -d 'Remove captures that are older than this' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l archive -d 'Archive each capture to this folder or s3://BUCKET/PREFIX' -r -F
+complete -c precise -n "__fish_precise_using_subcommand serve" -l label -d 'Begin the labels in the archive with this word' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval [default: 1s]' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l min-latency -d 'Keep only samples with a latency of at least N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l duration -d 'Stop after this time [default: run until stopped]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand serve" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l check-config -d 'Check the settings, print what is wrong with them, and do not sample'
+complete -c precise -n "__fish_precise_using_subcommand serve" -l print-config -d 'Print a file with all settings and their defaults'
 complete -c precise -n "__fish_precise_using_subcommand serve" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s a -l all-cpus -d 'Sample all processes on all CPUs (default)'
 complete -c precise -n "__fish_precise_using_subcommand serve" -l include-self -d 'Keep the samples of precise itself'

@@ -210,6 +210,7 @@ off\:"Do not ask for precision"))' \
 ;;
 (serve)
 _arguments "${_arguments_options[@]}" : \
+'--config=[Read settings from this TOML file]:FILE:_files' \
 '*-e+[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
 '*--event=[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
 '-c+[Take one sample every N events]:N:_default' \
@@ -232,20 +233,31 @@ off\:"Do not ask for precision"))' \
 '*--comm=[Keep only samples of processes with these names]:NAMES:_default' \
 '*--addr=[Keep only samples with a data address in this range\: 0x1000..0x2000]:RANGE:_default' \
 '*--code=[Keep only samples with an instruction address in this range\: 0x1000..0x2000]:RANGE:_default' \
-'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
 '--max-latency=[Keep only samples with a latency of at most N core cycles]:N:_default' \
 '--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
 '--listen=[Listen on this address]:ADDRESS:PORT:_default' \
 '*--allow-host=[Accept requests to this host name]:NAME:_default' \
+'--tls-cert=[Serve HTTPS with the certificates in this PEM file]:FILE:_files' \
+'--tls-key=[Use the key in this PEM file]:FILE:_files' \
+'--token-file=[Answer only requests with the token in this file (mode 600)]:FILE:_files' \
 '--by=[Label the series by these keys, or \`none\`]:KEYS:_default' \
 '--series=[Keep at most N series]:N:_default' \
+'--captures=[Keep the samples as captures in this folder, too]:FOLDER:_files' \
+'--capture-length=[Complete a capture after this time]:TIME:_default' \
+'--keep-bytes=[Remove the oldest captures if all take more than BYTES]:BYTES:_default' \
+'--keep-age=[Remove captures that are older than this]:TIME:_default' \
+'--archive=[Archive each capture to this folder or s3\://BUCKET/PREFIX]:PLACE:_files' \
+'--label=[Begin the labels in the archive with this word]:LABEL:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
-'--epoch=[Read the table at this interval]:TIME:_default' \
+'--epoch=[Read the table at this interval \[default\: 1s\]]:TIME:_default' \
+'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
 '--duration=[Stop after this time \[default\: run until stopped\]]:TIME:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--check-config[Check the settings, print what is wrong with them, and do not sample]' \
+'--print-config[Print a file with all settings and their defaults]' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
 '-a[Sample all processes on all CPUs (default)]' \
 '--all-cpus[Sample all processes on all CPUs (default)]' \

@@ -13,6 +13,7 @@
 //! * [`data_src`]: decodes `perf_mem_data_src` to levels, snoop and TLB results.
 //! * [`ibs`]: decodes AMD's IBS registers, which describe an op or a fetch.
 //! * [`latency`]: the log-linear latency buckets.
+//! * [`mode`]: whether an address is the kernel's.
 //! * [`unwind`]: unwind tables in shared memory, and the step from a frame to its caller.
 //!
 //! This crate has no code that opens files, allocates or prints.
@@ -25,6 +26,7 @@ pub mod hitm;
 pub mod ibs;
 pub mod latency;
 pub mod ledger;
+pub mod mode;
 pub mod sample_bits;
 pub mod stack;
 pub mod unwind;

@@ -13,10 +13,11 @@ use aya_ebpf::helpers::{
 use precise_common::{
     config::{CONSTANT_WIDE, Config, MAX_SLOTS, Slot, Test, compare, operand},
     ledger::Counter,
+    mode::in_kernel,
 };
 
 use crate::{
-    read::{Access, Sample, asks, constant, in_kernel},
+    read::{Access, Sample, asks, constant},
     watched,
 };
 

@@ -4,9 +4,10 @@ use precise_common::{
     cell::{Class, Key},
     config::{field, key, source},
     latency,
+    mode::in_kernel,
 };
 
-use crate::read::{Access, Facts, Sample, asks, config, in_kernel};
+use crate::read::{Access, Facts, Sample, asks, config};
 
 /// Returns the map key of a sample; `None` if the sample cannot be read. Dimensions that the run
 /// does not group by stay zero.

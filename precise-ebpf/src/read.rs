@@ -414,9 +414,3 @@ impl<A: Access> Sample<A> {
         }
     }
 }
-
-/// Returns whether an IP is in the kernel's half of the address space.
-#[inline(always)]
-pub fn in_kernel(ip: u64) -> bool {
-    (ip as i64) < 0
-}

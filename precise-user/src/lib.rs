@@ -34,8 +34,8 @@
 //! # What this library does not do
 //!
 //! It does not trace: no event per sample leaves the kernel unless [`stream`] requests it. It does
-//! not unwind stacks by DWARF. It does not scale counts of hardware-filtered events into rates that
-//! they cannot support.
+//! not copy stacks: they are unwound where they are, by tables ([`unwind`]). It does not scale
+//! counts of hardware-filtered events into rates that they cannot support.
 
 pub use precise_capture as capture;
 pub use precise_code as code;
@@ -43,7 +43,7 @@ pub use precise_filter as filter;
 pub use precise_model as model;
 pub use precise_records as records;
 pub use precise_sampling::{
-    doctor, import, kernel, machine, pmu, reader, rights, run, serve, stream, symbols, top,
+    doctor, import, kernel, machine, pmu, reader, rights, run, serve, stream, symbols, top, unwind,
 };
 pub use precise_views as views;
 pub use precise_views::render;

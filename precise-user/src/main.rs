@@ -2,6 +2,7 @@
 
 mod cli;
 mod memory;
+mod resolver;
 
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ static ALLOCATOR: memory::Patient = memory::Patient;
 fn main() -> ExitCode {
     // Before anything else: this may be the process that reads the files of others.
     precise::reader::run_if_reader();
+    resolver::stay_inside();
     memory::wait_for_memory();
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

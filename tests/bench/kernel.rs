@@ -7,6 +7,8 @@
 //! with samples so far apart that everything the program touches is cold (`cycles`, or `cpu-clock`
 //! if there is no `cpu` PMU), and with samples in quick succession (every page fault).
 
+mod frames;
+
 use std::{
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
@@ -59,6 +61,7 @@ fn run() -> anyhow::Result<()> {
     let _stats =
         aya::sys::enable_stats(aya::sys::Stats::RunTime).context("the kernel does not count program time")?;
     let cpus = precise::machine::MachineInfo::read(&precise::machine::Root::default()).online;
+    let only_frames = std::env::args().nth(1).as_deref() == Some("frames");
     for load in [apart(), at_once()] {
         println!(
             "event {}, {} CPUs, {ROUNDS} rounds of {:.1} s each, median",
@@ -78,10 +81,11 @@ fn run() -> anyhow::Result<()> {
             for _ in &cpus {
                 scope.spawn(|| (load.run)(&stop));
             }
-            let result = measure(&request, &scopes);
+            let result = if only_frames { Ok(()) } else { measure(&request, &scopes) };
             stop.store(true, Ordering::Relaxed);
             result
         })?;
+        frames::measure(&load, &request, &cpus, options(chains()))?;
     }
     Ok(())
 }
@@ -120,13 +124,34 @@ fn has_chains(config: &Config) -> bool {
     config.key & key::STACK != 0
 }
 
-fn candidates(yardstick: &'static [u8]) -> [Candidate; 9] {
-    let aggregate = Config {
+fn aggregate() -> Config {
+    Config {
         key: key::IP | key::ADDRESS | key::CGROUP | key::PID,
         fields: field::ADDRESS,
         address_mask: !0x3f,
         ..Config::EMPTY
-    };
+    }
+}
+
+fn chains() -> Config {
+    Config { key: aggregate().key & !key::ADDRESS | key::STACK, ..aggregate() }
+}
+
+fn options(config: Config) -> ProgramOptions {
+    ProgramOptions {
+        config,
+        slots: 8192,
+        stacks: if has_chains(&config) { 1024 } else { 0 },
+        cgroup_from_sample: true,
+        time_from_sample: false,
+        read_path: Some(ReadPath::Direct),
+        unwind: None,
+        other: None,
+    }
+}
+
+fn candidates(yardstick: &'static [u8]) -> [Candidate; 9] {
+    let aggregate = aggregate();
     let mut reject = aggregate;
     // There is no instruction at address 1, so every sample fails.
     reject.slots[0] =
@@ -134,61 +159,42 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 9] {
     // Process 1 has no sample. The load runs in this process, so that every sample is its own.
     let apart = Config { source: source::REJECT_OWN, own: 1, ..aggregate };
     let left_out = Config { own: std::process::id(), ..apart };
-    let chains = Config { key: aggregate.key & !key::ADDRESS | key::STACK, ..aggregate };
-    let options = |config: Config, cgroup_from_sample| ProgramOptions {
-        config,
-        slots: 8192,
-        stacks: if has_chains(&config) { 1024 } else { 0 },
-        cgroup_from_sample,
-        time_from_sample: false,
-        read_path: Some(ReadPath::Direct),
-        unwind: None,
-        other: None,
-    };
     [
         Candidate {
             name: "empty",
-            options: ProgramOptions { other: Some((yardstick, "empty")), ..options(aggregate, true) },
+            options: ProgramOptions { other: Some((yardstick, "empty")), ..options(aggregate) },
             goal: None,
         },
         Candidate {
             name: "counting it in the ledger, nothing else",
-            options: ProgramOptions { other: Some((yardstick, "count")), ..options(aggregate, true) },
+            options: ProgramOptions { other: Some((yardstick, "count")), ..options(aggregate) },
             goal: None,
         },
         Candidate {
             name: "precise, every sample rejected by a filter",
-            options: options(reject, true),
+            options: options(reject),
             goal: Some(10.0),
         },
-        Candidate {
-            name: "precise, added to the table",
-            options: options(aggregate, true),
-            goal: Some(100.0),
-        },
-        Candidate {
-            name: "the same, where own samples are left out",
-            options: options(apart, true),
-            goal: None,
-        },
+        Candidate { name: "precise, added to the table", options: options(aggregate), goal: Some(100.0) },
+        Candidate { name: "the same, where own samples are left out", options: options(apart), goal: None },
         Candidate {
             name: "precise, every sample left out as its own",
-            options: options(left_out, true),
+            options: options(left_out),
             goal: None,
         },
         Candidate {
             name: "added to the table, by probe reads (kernels before 6.2)",
-            options: ProgramOptions { read_path: Some(ReadPath::Probe), ..options(aggregate, true) },
+            options: ProgramOptions { read_path: Some(ReadPath::Probe), ..options(aggregate) },
             goal: None,
         },
         Candidate {
             name: "precise, with call chains (-g), unwinding not included",
-            options: options(chains, true),
+            options: options(chains()),
             goal: None,
         },
         Candidate {
             name: "the same work in a per-CPU hash map",
-            options: ProgramOptions { other: Some((yardstick, "hash")), ..options(aggregate, true) },
+            options: ProgramOptions { other: Some((yardstick, "hash")), ..options(aggregate) },
             goal: None,
         },
     ]

@@ -16,6 +16,7 @@ use precise::error::Class;
 use precise_tests::{
     program::{FUNCTION, faults},
     run::{EVERYWHERE, Ended, FAULTS, Live, binary, command, precise, record_faults, undisturbed},
+    small_disk::SmallDisk,
 };
 
 /// Checks the exit class of a failure, and that it is reported in a sentence.
@@ -191,34 +192,12 @@ fn files_that_are_no_captures() -> Result<()> {
     Ok(())
 }
 
-/// A small file system in memory, which is unmounted when this is dropped.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn new() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=256k", "none"])
-            .arg(folder.path())
-            .status()?;
-        ensure!(mounted.success(), "no tmpfs can be mounted");
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // The test has already reported what went wrong.
-        let _left = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
 #[test]
 fn a_full_disk() -> Result<()> {
     let work = tempfile::tempdir()?;
     let program = faults(work.path(), "faulting")?.display().to_string();
-    let disk = SmallDisk::new()?;
-    let folder = disk.0.path();
+    let disk = SmallDisk::new("256k")?;
+    let folder = disk.path();
     let file = folder.join("old.parquet");
     fs::write(&file, b"what was here before")?;
     fs::write(folder.join("filler"), vec![1; 248 * 1024])?;

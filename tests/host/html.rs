@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use precise::model::testing::Builder;
 use precise::model::{Capture, Dimension};
-use precise_tests::run::precise;
+use precise_tests::{run::precise, serving::Serving};
 use serde_json::Value;
 
 /// A hostile name, as a profiled program may choose it.
@@ -177,17 +177,22 @@ impl Browser {
     fn look(&self, width: u32) -> Result<Value> {
         let harness = self.folder.path().join(format!("look-{width}.html"));
         fs::write(&harness, HARNESS.replace("WIDTH", &width.to_string()))?;
-        let (dom, console) =
-            self.load(&harness, &["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"])?;
-        ensure!(console.is_empty(), "the console says: {console}");
-        // The text of an element is escaped in the dump.
-        let result = dom
-            .rsplit_once("<pre id=\"result\">RESULT")
-            .and_then(|(_, rest)| rest.split_once("RESULT</pre>"))
-            .map(|(json, _)| json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-            .with_context(|| format!("the harness found nothing: {dom}"))?;
-        Ok(serde_json::from_str(&result)?)
+        result(
+            &self.load(&harness, &["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"])?,
+        )
     }
+}
+
+/// Returns what a harness wrote, from the document and the messages of the console.
+fn result((dom, console): &(String, String)) -> Result<Value> {
+    ensure!(console.is_empty(), "the console says: {console}");
+    // The text of an element is escaped in the dump.
+    let result = dom
+        .rsplit_once("<pre id=\"result\">RESULT")
+        .and_then(|(_, rest)| rest.split_once("RESULT</pre>"))
+        .map(|(json, _)| json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+        .with_context(|| format!("the harness found nothing: {dom}"))?;
+    Ok(serde_json::from_str(&result)?)
 }
 
 fn page(name: &str) -> Result<(Browser, PathBuf)> {
@@ -287,6 +292,46 @@ fn searches(found: &Value, width: u32) -> Result<()> {
     ensure!(said == format!("{} row{}", matches.len(), if matches.len() == 1 { "" } else { "s" }), "{said}");
     let place = |at: usize| found["name"][at].as_f64().unwrap_or(-1.0);
     ensure!(place(0) >= 0.0 && place(1) <= width.into(), "{found:#}");
+    Ok(())
+}
+
+/// Loads the live page of `precise serve` in two widths, and writes what is on it as JSON.
+const LIVE: &str = r##"<!DOCTYPE html><meta charset="utf-8"><body><iframe src="live.html" width="390" height="900"></iframe>
+<iframe src="live.html" width="1400" height="900"></iframe><pre id="result"></pre><script>
+addEventListener("load", () => {
+  const found = [...document.querySelectorAll("iframe")].map((frame) => {
+    const d = frame.contentDocument, root = d.documentElement;
+    return { width: root.clientWidth, scrolls: root.scrollWidth, pictures: d.querySelectorAll("figure svg path").length,
+      functions: [...d.querySelectorAll("td.text")].map((e) => e.textContent), scripts: d.querySelectorAll("script").length,
+      ledger: d.getElementById("trust").nextElementSibling.textContent, hint: d.querySelector(".js-only").offsetParent !== null };
+  });
+  document.getElementById("result").textContent = "RESULT" + JSON.stringify(found) + "RESULT";
+});
+</script></body>"##;
+
+#[test]
+fn the_live_page_of_serve_is_for_a_phone_and_for_a_desk() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let captures = folder.path().join("captures").display().to_string();
+    let serving = Serving::start(&["-e", "cpu-clock", "--epoch", "100ms", "--captures", &captures])?;
+    // The first epochs wait for their names.
+    serving.page_where("a capture has samples", |_| {
+        serving.ask("GET / HTTP/1.0\r\n\r\n").is_ok_and(|(head, _)| head.starts_with("HTTP/1.0 200 OK"))
+    })?;
+    let (head, html) = serving.ask("GET / HTTP/1.0\r\n\r\n")?;
+    ensure!(head.contains("content-type: text/html; charset=utf-8"), "{head}");
+    fs::write(folder.path().join("live.html"), html)?;
+    let harness = folder.path().join("look.html");
+    fs::write(&harness, LIVE)?;
+    let browser = Browser { folder };
+    let found = result(&browser.load(&harness, &["--virtual-time-budget=3000", "--dump-dom"])?)?;
+    for page in found.as_array().context("two pages")? {
+        let number = |name: &str| page[name].as_u64().unwrap_or(0);
+        ensure!(number("width") > 0 && number("scrolls") <= number("width"), "scrolls sideways: {page:#}");
+        ensure!(number("pictures") > 0 && number("scripts") == 0 && page["hint"] == false, "{page:#}");
+        ensure!(page["functions"].as_array().is_some_and(|names| !names.is_empty()), "{page:#}");
+        ensure!(page["ledger"].as_str().is_some_and(|text| text.contains("cpu-clock:")), "{page:#}");
+    }
     Ok(())
 }
 

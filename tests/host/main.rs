@@ -1,6 +1,7 @@
 //! Tests on the kernel of this machine. They share its perf events, so they run one at a time:
 //! `cargo test -p precise-tests --test host -- --test-threads=1`.
 
+mod agent;
 mod annotate;
 mod archive;
 mod attacks;
@@ -34,6 +35,7 @@ mod script;
 mod serve;
 mod soak;
 mod stacks;
+mod storms;
 mod syscalls;
 mod top;
 mod types;

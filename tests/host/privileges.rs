@@ -16,6 +16,7 @@ use precise::error::Class;
 use precise::model::{Capture, CodeLocation, Name, Reason};
 use precise_tests::{
     program::{self, FUNCTION, LINE, faults},
+    resident,
     rows::rows,
     run::{Ended, FAULTS, Live, Recorded, binary, command, precise, record_faults, subcommands, undisturbed},
     skip,
@@ -242,6 +243,32 @@ fn a_run_gives_up_what_it_needs_no_more() -> Result<()> {
         ensure!(thread.no_new_privs, "{thread:?} could gain rights");
     }
     Ok(())
+}
+
+/// The processes that read the files of others: the one that starts them, and the one that reads.
+#[test]
+fn readers_have_no_rights_at_all() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let live = Live::start(folder.path(), &LONG[..LONG.len() - 2])?;
+    let nurseries = resident::children(live.pid());
+    let workers: Vec<u32> = nurseries.iter().flat_map(|pid| resident::children(*pid)).collect();
+    ensure!(!nurseries.is_empty() && !workers.is_empty(), "no reader: {nurseries:?} {workers:?}");
+    for (pid, filtered) in
+        nurseries.iter().map(|pid| (pid, false)).chain(workers.iter().map(|pid| (pid, true)))
+    {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.map(str::trim).with_context(|| format!("{name} is missing in {status}"))
+        };
+        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+            ensure!(u64::from_str_radix(field(set)?, 16)? == 0, "{set} {status}");
+        }
+        ensure!(field("NoNewPrivs:")? == "1" && !field("Uid:")?.starts_with("0\t"), "{status}");
+        // SECCOMP_MODE_FILTER.
+        ensure!(!filtered || field("Seccomp:")? == "2", "{status}");
+    }
+    live.kill()
 }
 
 /// The run loop opens the files that the user names; the other two threads open files that

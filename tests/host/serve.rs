@@ -302,6 +302,9 @@ fn what_cannot_be_served_is_said() -> Result<()> {
         (&["--by", "level"], "samples of page-faults have no memory levels"),
         (&["--series", "100K"], "--series must be at most 16K"),
         (&["--listen", "localhost"], "invalid socket address"),
+        (&["--listen", "0.0.0.0:0"], "other machines can reach 0.0.0.0:0, so it needs TLS and a token"),
+        (&["--tls-cert", "x"], "--tls-key"),
+        (&["--archive", "/tmp/x"], "--captures"),
         (&["--allow-host", "http://node1"], "--allow-host: `http://node1` is not the name of a host"),
     ] {
         let ended = precise([&["serve", "-e", "page-faults"], arguments].concat())?.expect(2)?;

@@ -126,7 +126,8 @@ fn served() -> Result<Option<String>> {
     let mut looks = Looks::begin()?;
     let clock = Clock::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let listening = serve::listen(([127, 0, 0, 1], 0).into(), serve::Hosts::default())?;
+    let listening =
+        serve::listen(([127, 0, 0, 1], 0).into(), serve::Hosts::default(), serve::Access::default())?;
     let address = listening.address;
     let page = std::thread::scope(|scope| -> Result<Page> {
         let churning = scope.spawn(|| churn.go_on());
@@ -141,7 +142,9 @@ fn served() -> Result<Option<String>> {
             }
             page
         });
-        let served = runtime.block_on(serve::live::run(&plan, &labels, SERIES, listening, |_| {}));
+        let painter = serve::Painter::new(|_| Ok(String::new()));
+        let service = serve::live::Service { labels, series: SERIES, listening, painter, captures: None };
+        let served = runtime.block_on(serve::live::run(&plan, service, |_| {}));
         drop(ended);
         churn.stop();
         churning.join().map_err(|_| anyhow::anyhow!("the churn died"))??;

@@ -133,6 +133,61 @@ fn a_session_on_a_small_and_on_a_large_screen() -> Result<()> {
     Ok(())
 }
 
+/// Returns a line of a screen without its numbers and bars, which differ from run to run.
+fn masked(line: &str) -> String {
+    let mut out = String::new();
+    for word in line.split_whitespace() {
+        let bars = word.chars().all(|c| ('▁'..='█').contains(&c));
+        let mut number = false;
+        for c in word.chars().filter(|_| !bars) {
+            let part = c.is_ascii_digit() || (number && matches!(c, '.' | ',' | 'k' | 'M'));
+            if part && !number {
+                out.push('N');
+            }
+            // A comma or dot after a number may end a part of the sentence.
+            if !part || c == ',' {
+                out.push(c);
+            }
+            number = part;
+        }
+        out.push(' ');
+    }
+    out.trim_end().to_owned()
+}
+
+/// Returns the lines above the table, its titles and its first line, masked. The ledger and the
+/// verdict go on with what a run met.
+fn head<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let ends = |at: usize| ["", "", "coverage N%", "NOT PRECISE"].get(at).copied().unwrap_or_default();
+    let cut = |(at, line): (usize, &str)| {
+        let (line, end) = (masked(line), ends(at));
+        match line.split_once(end).filter(|_| !end.is_empty()) {
+            Some((begin, _)) => format!("{begin}{end}"),
+            None => line,
+        }
+    };
+    lines.take(7).enumerate().map(cut).collect()
+}
+
+/// docs/top.md shows a screen of this: the lines above the table, its titles, and its first line.
+#[test]
+fn the_screen_of_the_documents_is_what_a_terminal_shows() -> Result<()> {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/top.md"))?;
+    let documented =
+        page.split("```").find(|block| block.contains("1 Functions 2 Lines")).context("a screen")?;
+    let folder = tempfile::tempdir()?;
+    let work = program::c(folder.path(), "topwork", WORK)?;
+    let _work = KillOnDrop::from(Command::new(work).spawn()?);
+    let terminal = Terminal::start(folder.path(), (80, 24), "-e cpu-clock")?;
+    let wanted = head(documented.trim_start().lines());
+    let last = wanted.last().context("a line of the table")?;
+    let screen =
+        terminal.wait("the documented line", |lines| lines.get(6).is_some_and(|l| masked(l) == *last))?;
+    let found = head(screen.iter().map(String::as_str));
+    ensure!(found == wanted, "docs/top.md has\n{wanted:#?}, the terminal\n{found:#?}\n{screen:#?}");
+    Ok(())
+}
+
 #[test]
 fn the_terminal_is_given_back_however_the_view_ends() -> Result<()> {
     let folder = tempfile::tempdir()?;

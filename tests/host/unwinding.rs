@@ -153,6 +153,195 @@ fn ways_to_unwind() -> Result<()> {
     })
 }
 
+/// `forged` enters `touch` by a jump, with the address of `landing` as return address. What lies
+/// above it on the stack is a word that looks like a caller of `landing`.
+const FORGED: &str = r#"#include <sys/mman.h>
+#include <unistd.h>
+char *next;
+void forged(void);
+__attribute__((noinline, noclone, used)) void touch(void) {
+    for (long i = 0; i < 23; i++, next += 4096) *(volatile char *)next = 1;
+    __asm__ volatile("" ::: "memory");
+}
+__asm__(".text\n.type forged, @function\nforged:\n.cfi_startproc\n"
+        "leaq landing(%rip), %rax\npushq %rax\n.cfi_adjust_cfa_offset 8\njmp touch\n"
+        ".cfi_adjust_cfa_offset -8\n.p2align 4\nlanding:\nret\n.cfi_endproc\n.size forged, .-forged\n");
+int main(void) {
+    next = mmap(0, 4096 * 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(next, 4096 * 64, MADV_NOHUGEPAGE);
+    usleep(1000000);
+    forged();
+    __asm__ volatile("" ::: "memory");
+    return 0;
+}
+"#;
+
+#[test]
+fn a_return_address_without_a_call_ends_its_chain() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let options = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+        let program = compile(folder.path(), "gcc", FORGED, "forged", &options)?;
+        let chains = record(folder.path(), &[&program], &[])?;
+        let cut = chains.folded.get("forged;[chain ends: return address behind no call];touch");
+        assert_eq!(cut, Some(&23), "{:#?}", chains.folded);
+        assert_eq!(chains.ends.get("no-call"), Some(&23), "{:?}", chains.ends);
+        Ok(())
+    })
+}
+
+/// Loads and unloads libraries for a second and a half, each of which calls back, beside a thread
+/// that does not. Prints the number of libraries per second.
+const LOADER: &str = r#"#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#define NI __attribute__((noinline, noclone))
+enum { PAGES = 4096 };
+static char *own_pages;
+static volatile int done;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static char *pages(void) {
+    char *p = mmap(0, PAGES * 4096L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(p, PAGES * 4096L, MADV_NOHUGEPAGE);
+    return p;
+}
+NI void touch(char *page) { *(volatile char *)page = 1; __asm__ volatile("" ::: "memory"); }
+NI void back(long at) { touch(own_pages + at % PAGES * 4096); __asm__ volatile("" ::: "memory"); }
+NI long loads(char **files, long count) {
+    long n = 0;
+    for (double end = now() + 1.5; now() < end; n++) {
+        void *library = dlopen(files[n % count], RTLD_NOW);
+        if (!library) { fprintf(stderr, "%s\n", dlerror()); exit(3); }
+        void (*enter)(void (*)(long), long) = dlsym(library, "enter");
+        enter(back, n);
+        dlclose(library);
+        if (n % PAGES == PAGES - 1) madvise(own_pages, PAGES * 4096L, MADV_DONTNEED);
+    }
+    return n;
+}
+NI void rests(char *mine, long n) { usleep(200); touch(mine + n % PAGES * 4096); __asm__ volatile("" ::: "memory"); }
+NI void *steady(void *_) {
+    char *mine = pages();
+    for (long n = 0; !done && n < PAGES; n++) rests(mine, n);
+    return mine;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    own_pages = pages();
+    usleep(500000);
+    pthread_create(&thread, 0, steady, 0);
+    long n = loads(argv + 1, argc - 1);
+    done = 1;
+    pthread_join(thread, 0);
+    fprintf(stderr, "loaded %ld\n", n);
+    return n < 100;
+}
+"#;
+
+/// All libraries have the same size and the same symbols, so that each is mapped where another one
+/// was, but `enter` is elsewhere in each, and its frame has another size.
+const LOADED: &str = r#"
+__asm__(".text\n.skip " SKIP ", 0x90\n");
+__attribute__((noinline)) void enter(void (*back)(long), long n) {
+    volatile char frame[FRAME];
+    frame[0] = 1;
+    back(n + 0 * frame[0]);
+    __asm__ volatile("" ::: "memory");
+}
+"#;
+
+/// The callers of `touch`, from the innermost: none of the chains may have another one.
+const CALLERS: [&[&str]; 2] = [&["back", "enter", "loads", "main"], &["rests", "steady"]];
+
+#[test]
+fn libraries_that_come_and_go_give_no_wrong_frame() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let plain = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+        let program = compile(folder.path(), "gcc", LOADER, "loader", &[&plain[..], &["-pthread"]].concat())?;
+        let mut command = vec![program];
+        for at in 0..8 {
+            let (skip, frame) = (format!("-DSKIP=\"{}\"", at * 64), format!("-DFRAME={}", 64 + at * 48));
+            let more = [&plain[..], &["-shared", "-fPIC", &skip, &frame]].concat();
+            command.push(compile(folder.path(), "gcc", LOADED, &format!("library{at}.so"), &more)?);
+        }
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let chains = record(folder.path(), &command, &["--stacks", "8192", "--overhead", "off"])?;
+        let (mut whole, mut short) = (0, BTreeMap::<&str, u64>::new());
+        for (chain, samples) in &chains.folded {
+            let (callers, _) = chain.rsplit_once(";touch").context("a call of touch")?;
+            let mut end = "";
+            for (at, function) in callers.split(';').rev().enumerate() {
+                end = function;
+                let expected = CALLERS.iter().any(|callers| callers.get(at) == Some(&function));
+                // Above `main` and `steady` there is only the start of the thread.
+                let outermost = CALLERS.iter().any(|callers| at >= callers.len());
+                let known = expected || outermost || function.starts_with('[') || function == "loader";
+                assert!(known, "{function} called: {chain}");
+            }
+            match chain.split_once("[chain ends: ") {
+                Some((_, reason)) => {
+                    *short.entry(reason.split(']').next().unwrap_or(end)).or_default() += samples
+                }
+                None => whole += samples,
+            }
+        }
+        let steady: u64 =
+            chains.folded.iter().filter(|(c, _)| c.ends_with(";steady;rests;touch")).map(|(_, n)| n).sum();
+        assert!(steady > 100, "{:#?}", chains.folded);
+        assert_eq!(chains.ends.values().sum::<u64>(), chains.samples, "the ends add up");
+        say(&format!("{} samples, {whole} of touch whole, short: {short:?}", chains.samples));
+        Ok(())
+    })
+}
+
+/// `deep CALLS`: faults 4,000 pages below this number of calls.
+const DEEP: &str = r#"#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+__attribute__((noinline, noclone)) void below(char *p, long calls) {
+    if (calls) below(p, calls - 1);
+    else for (long i = 0; i < 4000; i++) p[i * 4096L] = 1;
+    __asm__ volatile("" ::: "memory");
+}
+int main(int argc, char **argv) {
+    char *p = mmap(0, 4000 * 4096L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(p, 4000 * 4096L, MADV_NOHUGEPAGE);
+    usleep(500000);
+    below(p, atol(argv[1]));
+    return 0;
+}
+"#;
+
+/// What a run says that a sample cost it is what the governor goes by.
+#[test]
+fn frames_are_part_of_the_measured_cost() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let options = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+        let program = compile(folder.path(), "gcc", DEEP, "deep", &options)?;
+        let file = folder.path().join("deep.parquet");
+        let path = file.display().to_string();
+        let mut costs = Vec::new();
+        for calls in ["1", "100"] {
+            let arguments =
+                ["record", "-q", "-g", "-e", "page-faults", "-c", "1", "--overhead", "off", "-o", &path];
+            let ended = precise([&arguments[..], &["--", &program, calls]].concat())?.expect(0)?;
+            let overhead = Recorded::of(ended, &file)?.capture.meta.overhead.context("no overhead")?;
+            costs.push(overhead.sample_measured_ns);
+        }
+        say(&format!("a sample below 1 and 100 calls: {costs:?} ns"));
+        // A frame takes 60 to 150 ns.
+        assert!(costs[1] > costs[0] + 99 * 20, "{costs:?}");
+        Ok(())
+    })
+}
+
 const CPLUSPLUS: &str = r#"#include <stdexcept>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@ pub mod alone;
 pub mod cgroup;
 pub mod chaos;
 pub mod clock;
+pub mod jail;
 pub mod kill_on_drop;
 pub mod load;
 pub mod program;
@@ -15,6 +16,7 @@ pub mod rows;
 pub mod run;
 pub mod schema;
 pub mod serving;
+pub mod small_disk;
 pub mod soak;
 pub mod untrusted;
 

@@ -95,6 +95,15 @@ pub fn c(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
     compile("gcc", &["-O2", "-g"], folder, name, "c", source)
 }
 
+/// Compiles C with further options of the compiler.
+///
+/// # Errors
+///
+/// Returns the compiler's errors.
+pub fn c_with(options: &[&str], folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
+    compile("gcc", &[&["-O2", "-g"], options].concat(), folder, name, "c", source)
+}
+
 /// Compiles C++.
 ///
 /// # Errors
@@ -139,10 +148,10 @@ fn compile(
     std::fs::write(&source_file, source)?;
     let program = folder.join(name);
     let output = Command::new(compiler)
-        .args(options)
         .arg("-o")
         .arg(&program)
         .arg(&source_file)
+        .args(options)
         .output()
         .with_context(|| format!("{compiler} cannot be started: is it installed?"))?;
     ensure!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));

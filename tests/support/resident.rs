@@ -18,6 +18,17 @@ pub fn of(pid: u32) -> Result<u64> {
     Ok((found.0 + found.1) << 10)
 }
 
+/// Returns the most memory that a process has taken so far, in bytes, with the pages of files.
+///
+/// # Errors
+///
+/// Returns an error if the process has ended.
+pub fn peak(pid: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
+    Ok(kib.context("no VmHWM")?.parse::<u64>()? << 10)
+}
+
 /// Returns the sum of [`of`] over the descendants of a process: those that exist now.
 pub fn of_children(pid: u32) -> u64 {
     children(pid).into_iter().map(|child| of(child).unwrap_or(0) + of_children(child)).sum()

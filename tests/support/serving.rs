@@ -33,7 +33,17 @@ impl Serving {
     ///
     /// Returns an error if it does not start sampling.
     pub fn start(arguments: &[&str]) -> Result<Self> {
+        Self::start_with(arguments, &[])
+    }
+
+    /// Starts it like [`Serving::start`], with more variables of the environment.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it does not start sampling.
+    pub fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
         let mut child = command([&["serve", "--listen", "127.0.0.1:0"], arguments].concat())?
+            .envs(variables.iter().copied())
             .stderr(Stdio::piped())
             .spawn()?;
         let stderr = child.stderr.take();

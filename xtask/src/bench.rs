@@ -24,7 +24,11 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 enum Bench {
     /// Measure the nanoseconds per sample of the eBPF program on this machine
-    Kernel,
+    Kernel {
+        /// Only what unwinding costs by frame
+        #[arg(long)]
+        frames: bool,
+    },
     /// Measure memory, files and ledger of a long run with short epochs, while processes and
     /// cgroups come and go
     Soak {
@@ -67,6 +71,16 @@ enum Bench {
         #[arg(long)]
         page: Option<PathBuf>,
     },
+    /// Compare call chains with those of perf, sample by sample, and what they cost
+    Callers {
+        /// Only whether they are the same, or only what they cost
+        #[arg(long, value_parser = ["same", "cost", "all"], default_value = "all")]
+        only: String,
+
+        /// Write the tables to this page
+        #[arg(long)]
+        page: Option<PathBuf>,
+    },
     /// Time of the README's two commands in a clean clone of the last commit, which shares nothing
     /// with this checkout but downloaded sources
     Build {
@@ -89,12 +103,13 @@ enum Bench {
 /// Runs the task.
 pub fn run(args: &BenchArgs) -> Result<()> {
     match args.bench {
-        Bench::Kernel => {
+        Bench::Kernel { frames } => {
             let yardstick = build_ebpf::yardstick()?;
             // Not optimised, because the measured code runs in the kernel.
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-kernel"]);
-            process::run(bench.env(YARDSTICK_VARIABLE, yardstick))
+            bench.env(YARDSTICK_VARIABLE, yardstick);
+            process::run(if frames { bench.args(["--", "frames"]) } else { &mut bench })
         }
         Bench::Soak { seconds, serve } => {
             let test = if serve {
@@ -121,6 +136,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-compare", "--"]);
             bench.arg(precise).arg(if quick { "quick" } else { "all" }).arg(rounds.to_string());
             process::run(bench.args(page))
+        }
+        Bench::Callers { ref only, ref page } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-callers", "--"]);
+            process::run(bench.arg(precise).arg(only).args(page))
         }
         Bench::Build { first } => build(first),
         Bench::Import { size, distinct } => {

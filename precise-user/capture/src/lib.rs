@@ -55,6 +55,7 @@ mod row_group;
 mod stack_json;
 mod temporary;
 mod waiting;
+mod waiting_texts;
 mod write;
 #[cfg(test)]
 mod write_memory_tests;

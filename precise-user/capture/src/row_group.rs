@@ -15,6 +15,7 @@ use parquet::file::writer::SerializedRowGroupWriter;
 use super::batch::Batch;
 use super::file::Column;
 use super::waiting::Waiting;
+use super::waiting_texts::TextTable;
 
 /// The number of values that are encoded at one time.
 const SLICE: usize = 1024;
@@ -52,10 +53,11 @@ impl RowGroup {
         self,
         group: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), ParquetError> {
-        for (waiting, column) in self.columns.into_iter().zip(Column::ALL) {
+        for (mut waiting, column) in self.columns.into_iter().zip(Column::ALL) {
             let missing = || ParquetError::General(format!("the schema has no column {}", column.name()));
             let mut chunk = group.next_column()?.ok_or_else(missing)?;
-            write(chunk.untyped(), column.nullable(), &waiting)?;
+            let texts = waiting.take_texts();
+            write(chunk.untyped(), column.nullable(), &waiting, &texts)?;
             chunk.close()?;
         }
         Ok(())
@@ -63,14 +65,19 @@ impl RowGroup {
 }
 
 /// Writes the values of one column.
-fn write(writer: &mut ColumnWriter<'_>, nullable: bool, waiting: &Waiting) -> Result<(), ParquetError> {
+fn write(
+    writer: &mut ColumnWriter<'_>,
+    nullable: bool,
+    waiting: &Waiting,
+    texts: &TextTable,
+) -> Result<(), ParquetError> {
     match writer {
         ColumnWriter::BoolColumnWriter(writer) => put(writer, nullable, waiting, |flag| flag != 0),
         ColumnWriter::Int32ColumnWriter(writer) => put(writer, nullable, waiting, |number| number as i32),
         ColumnWriter::Int64ColumnWriter(writer) => put(writer, nullable, waiting, u64::cast_signed),
-        ColumnWriter::ByteArrayColumnWriter(writer) => put(writer, nullable, waiting, |index| {
-            ByteArray::from(waiting.text(index).cloned().unwrap_or_default())
-        }),
+        ColumnWriter::ByteArrayColumnWriter(writer) => {
+            put(writer, nullable, waiting, |index| ByteArray::from(texts.text(index)))
+        }
         _ => Err(ParquetError::General("the schema has a type that no column has".to_owned())),
     }
 }

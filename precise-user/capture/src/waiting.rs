@@ -1,10 +1,8 @@
 //! The values of a column that wait until their row group is complete.
 
-use bytes::Bytes;
-use rustc_hash::FxHashMap;
-
-use super::batch::{Texts, Values};
+use super::batch::Values;
 use super::file::{Column, ColumnType};
+use super::waiting_texts::{TextTable, WaitingTexts};
 
 /// The values of one column in few bytes: runs of equal values. Each run has its length, and the
 /// distance of its value from the one before it. So a column with one value takes nothing for each
@@ -17,22 +15,8 @@ pub(super) struct Waiting {
     run: Option<(Option<u64>, u64)>,
     /// The last value in `runs` that is not null.
     last: u64,
-    texts: Distinct,
+    texts: WaitingTexts,
 }
-
-/// The distinct texts of a column. Its values are indexes of them.
-#[derive(Default)]
-struct Distinct {
-    texts: Vec<Bytes>,
-    indexes: FxHashMap<Bytes, u64>,
-    /// The bytes that they take.
-    bytes: usize,
-    /// The bytes of a dictionary that is full, and of the values that came since.
-    beyond: Option<usize>,
-}
-
-/// The bytes that a text takes in the file beyond its own.
-const LENGTH: usize = 4;
 
 impl Waiting {
     /// Adds the values of `rows` rows. The error says why they cannot be those of the column.
@@ -104,15 +88,15 @@ impl Waiting {
         ended.chain(self.run)
     }
 
-    /// Returns the text with this index.
-    pub fn text(&self, index: u64) -> Option<&Bytes> {
-        self.texts.texts.get(usize::try_from(index).ok()?)
+    /// Takes the texts, by index.
+    pub fn take_texts(&mut self) -> TextTable {
+        self.texts.take()
     }
 
     /// Returns the bytes that the column takes in the file before compression, without those of a
     /// dictionary that is not full and of what refers to it.
     pub fn bytes(&self) -> usize {
-        self.texts.beyond.unwrap_or(0)
+        self.texts.beyond()
     }
 }
 
@@ -121,31 +105,6 @@ impl Waiting {
 struct Added {
     rows: usize,
     present: usize,
-}
-
-impl Distinct {
-    /// Adds texts, and returns the index of each. The dictionary has room for `most` bytes.
-    fn add(&mut self, texts: &Texts, most: usize) -> Vec<Option<u64>> {
-        let before = self.bytes;
-        let indexes: Vec<u64> = texts.distinct.iter().map(|text| self.index(text)).collect();
-        if self.bytes >= most {
-            let length = |key: &u32| LENGTH + texts.distinct.get(*key as usize).map_or(0, String::len);
-            let added: usize = texts.keys.iter().flatten().map(length).sum();
-            self.beyond = Some(self.beyond.unwrap_or(before) + added);
-        }
-        texts.keys.iter().map(|key| indexes.get((*key)? as usize).copied()).collect()
-    }
-
-    fn index(&mut self, text: &str) -> u64 {
-        if let Some(index) = self.indexes.get(text.as_bytes()) {
-            return *index;
-        }
-        let (index, bytes) = (self.texts.len() as u64, Bytes::copy_from_slice(text.as_bytes()));
-        self.bytes += LENGTH + text.len();
-        self.texts.push(bytes.clone());
-        self.indexes.insert(bytes, index);
-        index
-    }
 }
 
 /// Appends a number: seven bits in each byte, the lowest first. All but the last byte have the
@@ -209,9 +168,10 @@ mod tests {
         waiting.add(Column::Process, 1, &Values::Texts(texts)).unwrap();
         waiting.add(Column::Process, 3, &Values::Texts(short)).unwrap();
         assert_eq!(waiting.bytes(), (4 + 1) + (4 + long.len()) + 2 * (4 + 1));
+        let table = waiting.take_texts();
         let texts: Vec<_> = waiting
             .runs()
-            .map(|(value, length)| (value.map(|index| waiting.text(index).unwrap().len()), length))
+            .map(|(value, length)| (value.map(|index| table.text(index).len()), length))
             .collect();
         let expected = [(Some(1), 1), (None, 1), (Some(1), 1), (Some(long.len()), 1), (Some(1), 1)];
         assert_eq!(texts, [&expected[..], &[(None, 1), (Some(1), 1)]].concat());

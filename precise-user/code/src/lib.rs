@@ -6,6 +6,7 @@
 mod dependence;
 mod disassembly;
 mod flow;
+pub mod return_site;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod testing;
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 pub use dependence::{Dependence, Dependences, Load, Why};
 pub use disassembly::disassemble;
+pub use return_site::ReturnSite;
 
 /// A function to list, as a capture identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

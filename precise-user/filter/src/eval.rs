@@ -5,6 +5,7 @@
 
 use precise_common::config::{Slot, compare, operand, watched};
 use precise_common::data_src::{DataSource, Level, bits};
+use precise_common::mode;
 
 use super::ast::{Expr, Order, Test};
 use super::lower::{CgroupMatch, Options, Resolver};
@@ -82,7 +83,7 @@ fn slot_holds(slot: &Slot, sample: &SampleFacts) -> bool {
                 operand::PID => u64::from(sample.pid),
                 operand::TID => u64::from(sample.tid),
                 operand::CPU => u64::from(sample.cpu),
-                operand::KERNEL => sample.ip >> 63,
+                operand::KERNEL => u64::from(mode::in_kernel(sample.ip)),
                 operand::PHYS_ADDRESS => sample.phys_address,
                 operand::PAGE_SIZE => sample.page_size,
                 operand::UID => u64::from(sample.uid),

@@ -12,6 +12,8 @@ pub struct TakenFrame {
     pub address: u64,
     /// Whether the frame is kernel code.
     pub kernel: bool,
+    /// Whether the frame was found as a return address.
+    pub is_return: bool,
 }
 
 /// The frames of a call chain as the kernel delivered it.
@@ -49,7 +51,7 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
                 // function ends with the call. The first entry of the kernel's or the user's part
                 // is not a return address.
                 let address = if first { entry } else { entry.saturating_sub(1) };
-                found.frames.push(TakenFrame { address, kernel: in_kernel });
+                found.frames.push(TakenFrame { address, kernel: in_kernel, is_return: !first });
                 first = false;
             }
         }

@@ -104,6 +104,8 @@ pub enum Remedy {
     NoChains,
     /// Listen on another address.
     OtherAddress,
+    /// Ask for TLS and a token, or listen on an address that only this machine can reach.
+    SecureAddress,
     /// Ask the person who created the kill switch file.
     AskWhoStopsIt,
     /// Read the capture later: reading it needs more memory than the end of a run may use.

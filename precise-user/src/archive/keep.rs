@@ -1,7 +1,7 @@
 //! Writes captures to an archive: chooses their names, and writes the file that lists them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use chrono::DateTime;
@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::store::Store;
+use super::store::{Existing, Store};
 use super::{ArchivePlace, Label};
 use crate::error::{Class, Failure};
-use precise_capture::CaptureFile as _;
+use precise_capture::{CaptureFile as _, Limits};
 use precise_model::Capture;
 use precise_views as views;
 
@@ -22,6 +22,9 @@ const TIME: &str = "%Y%m%dT%H%M%SZ";
 /// The start of the hash of its contents follows, by which such captures differ. Such names sort
 /// before all times.
 const UNKNOWN_TIME: &str = "0_unknown_";
+
+/// Limits for reading a capture that is archived while a run goes on: 13 MB of rows.
+const ROLLING: Limits = Limits { rows: 1 << 16, bytes: 64 << 20 };
 
 precise_model::catalogue! {
     /// The role of a capture in a pair of a precise and a plain one.
@@ -141,7 +144,54 @@ fn host(capture: &Capture) -> String {
 /// Returns an error if a file is not a capture, if two captures have the same name, or if the place
 /// cannot be written. Files that were already written stay, but no file lists them.
 pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Archive, Failure> {
-    let place = place.below(label.as_str());
+    write(place, &Labelling::Given(label), files, &Limits::default(), Existing::Refuse)
+}
+
+/// Archives a capture of a run that goes on, in little memory: its epochs are joined if they do not
+/// fit, which the file that lists it does not show. The label is made for each host and day,
+/// `PREFIX-HOST-20261124`, so that it stands for one host, and never for too many captures. `again`
+/// says that an earlier attempt may have written a part; what exists then is accepted.
+///
+/// # Errors
+///
+/// Returns an error as [`keep`] does.
+pub fn keep_rolling(
+    place: &ArchivePlace,
+    prefix: &Label,
+    file: &Path,
+    again: bool,
+) -> Result<Archive, Failure> {
+    let existing = if again { Existing::Accept } else { Existing::Refuse };
+    write(place, &Labelling::ByDay(prefix), &[file.to_owned()], &ROLLING, existing)
+}
+
+/// How the label is chosen.
+enum Labelling<'a> {
+    Given(&'a Label),
+    /// This, the host and the day.
+    ByDay(&'a Label),
+}
+
+impl Labelling<'_> {
+    fn label(&self, host: &str, time: &str) -> Result<Label, Failure> {
+        match self {
+            Self::Given(label) => Ok((*label).clone()),
+            Self::ByDay(prefix) => {
+                let day = time.split('T').next().unwrap_or_default();
+                let label = Label::parse(&format!("{}-{host}-{day}", prefix.as_str()));
+                label.map_err(|error| Failure::new(Class::Usage, error))
+            }
+        }
+    }
+}
+
+fn write(
+    place: &ArchivePlace,
+    labelling: &Labelling<'_>,
+    files: &[PathBuf],
+    limits: &Limits,
+    existing: Existing,
+) -> Result<Archive, Failure> {
     let mut captures: Vec<(Archived, Bytes)> = Vec::new();
     let mut first = None;
     for path in files {
@@ -151,9 +201,8 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
             .map(Bytes::from)
             .map_err(|error| unreadable(&format!("cannot read {}: {error}", path.display())))?;
         let shown = path.display().to_string();
-        let limits = precise_capture::Limits::default();
         let capture =
-            Capture::read_bytes(bytes.clone(), &shown, &limits).map_err(|error| unreadable(&error))?;
+            Capture::read_bytes(bytes.clone(), &shown, limits).map_err(|error| unreadable(&error))?;
         let kind = PairSide::of(&capture);
         let name = Name::of(&capture, &bytes, kind);
         let named = (name.host, name.time, capture.meta.start_unix_ns);
@@ -187,10 +236,12 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
             Failure::new(Class::Usage, "there are no captures to archive").advise("Name them with -i.")
         );
     };
+    let label = labelling.label(&host, &time)?;
+    let place = place.below(label.as_str());
     let store = Store::open(&place)?;
     let mut kept = Vec::new();
     for (archived, bytes) in captures {
-        store.put(&archived.name, bytes)?;
+        store.put(&archived.name, bytes, existing)?;
         kept.push(archived);
     }
     let archive = Archive {
@@ -202,6 +253,6 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
     };
     let list = precise_views::document::document(&archive, None)
         .map_err(|error| Failure::new(Class::Failed, format!("cannot write the list: {error}")))?;
-    store.put(&format!("{time}-{host}.json"), list.into())?;
+    store.put(&format!("{time}-{host}.json"), list.into(), existing)?;
     Ok(archive)
 }

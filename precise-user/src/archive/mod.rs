@@ -18,7 +18,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use keep::{Archive, Archived, PairSide, keep};
+pub use keep::{Archive, Archived, PairSide, keep, keep_rolling};
 pub use place::{ArchivePlace, Label};
 
 use std::path::Path;

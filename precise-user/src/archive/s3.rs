@@ -13,7 +13,7 @@ use object_store::{
 use tokio::runtime::Runtime;
 
 use super::ArchivePlace;
-use super::store::exists;
+use super::store::{Existing, exists};
 use crate::error::{Class, Failure};
 use precise_capture::temporary;
 use precise_model::text::sanitize;
@@ -175,10 +175,16 @@ impl Bucket {
         Ok(file)
     }
 
-    pub(super) fn put(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
+    pub(super) fn put(&self, name: &str, bytes: Bytes, existing: Existing) -> Result<(), Failure> {
         let path = self.path(name);
         let put = self.store.put_opts(&path, PutPayload::from(bytes), PutMode::Create.into());
-        self.runtime.block_on(put).map(drop).map_err(|error| self.failure(name, &error))
+        match self.runtime.block_on(put) {
+            Ok(_) => Ok(()),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) if existing == Existing::Accept => {
+                Ok(())
+            }
+            Err(error) => Err(self.failure(name, &error)),
+        }
     }
 }
 

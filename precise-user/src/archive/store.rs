@@ -11,6 +11,15 @@ use super::ArchivePlace;
 use crate::error::{Class, Failure};
 use precise_capture::write_whole;
 
+/// What happens to a name that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    /// It is an error: archives are written only once.
+    Refuse,
+    /// It is what is to be written: an earlier attempt wrote it, and did not learn that.
+    Accept,
+}
+
 /// An open place.
 pub(super) enum Store {
     Folder(PathBuf),
@@ -78,8 +87,8 @@ impl Store {
         }
     }
 
-    /// Writes bytes under a name that does not exist yet.
-    pub(super) fn put(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
+    /// Writes bytes under a name that does not exist yet. Never replaces anything.
+    pub(super) fn put(&self, name: &str, bytes: Bytes, existing: Existing) -> Result<(), Failure> {
         match self {
             Self::Folder(folder) => {
                 // Only the owner may read captures, so a new folder is private too.
@@ -89,14 +98,17 @@ impl Store {
                 })?;
                 let path = folder.join(name);
                 if path.symlink_metadata().is_ok() {
-                    return Err(exists(&path.display().to_string()));
+                    return match existing {
+                        Existing::Accept => Ok(()),
+                        Existing::Refuse => Err(exists(&path.display().to_string())),
+                    };
                 }
                 write_whole(&path, &bytes).map_err(|error| {
                     Failure::new(Class::Failed, format!("cannot write {}: {error}", path.display()))
                 })
             }
             #[cfg(feature = "s3")]
-            Self::Bucket(bucket) => bucket.put(name, bytes),
+            Self::Bucket(bucket) => bucket.put(name, bytes, existing),
         }
     }
 }

@@ -39,8 +39,10 @@ mod schema;
 mod script;
 mod selection;
 mod serve;
+mod settings;
 mod top;
 mod values;
+mod version;
 mod view;
 
 use output::{Appearance, Output};
@@ -134,7 +136,10 @@ fn entries() -> Vec<Subcommand> {
         own("record", "Sample, aggregate in the kernel, and write a capture", record::run).live(),
         own("script", "Print samples as they are taken, one line or JSON object each", script::run).live(),
         own("top", "Show the samples live, on a screen", top::run).live(),
-        own("serve", "Serve latencies and counts by cgroup to Prometheus", serve::run).live(),
+        Subcommand {
+            samples: serve::samples,
+            ..own("serve", "Serve latencies and counts by cgroup to Prometheus", serve::run)
+        },
         own("import", "Make a capture from a perf.data file", import::run),
     ];
     for view in VIEWS {
@@ -180,7 +185,7 @@ pub fn main() -> ExitCode {
         Ok(rights) => rights,
         Err(error) => return fail(&error.into()),
     };
-    let matches = match command().try_get_matches() {
+    let matches = match command().long_version(version::LONG.as_str()).try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
             // clap prints help to standard output and errors to standard error.
@@ -283,6 +288,8 @@ mod tests {
         for line in [
             "doctor",
             "doctor --worker {}",
+            "serve --check-config",
+            "serve --print-config",
             "annotate",
             "report",
             "explain",

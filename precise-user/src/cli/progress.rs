@@ -6,8 +6,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use precise::import;
 use precise::model::digits::counted;
 use precise::render::number;
+use precise::run::budget::NamesBudget;
 use precise::run::live::Progress;
-use precise::run::naming::MOST_FOR_NAMES;
 
 use super::output::say;
 
@@ -44,7 +44,7 @@ impl ProgressLine {
             Progress::Started { table_bytes, ring_bytes, findings } => {
                 say(&format!("sampling {}. Press Ctrl-C to stop early; samples so far are kept", self.what));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(*bytes as u64));
-                let names = number::short(MOST_FOR_NAMES as u64);
+                let names = number::short(NamesBudget::of_this_machine().sum() as u64);
                 say(&format!(
                     "memory: tables {tables}B, rings {rings}B (fixed); processes and names at most {names}B"
                 ));

@@ -67,6 +67,10 @@ pub const fn words(remedy: Remedy) -> &'static str {
             "Another program, perhaps another precise, may use this port: choose another \
              with --listen ADDRESS:PORT."
         }
+        Remedy::SecureAddress => {
+            "Give --tls-cert, --tls-key and --token-file, or listen on a loopback address, behind a \
+             proxy that asks for more."
+        }
         Remedy::AskWhoStopsIt => {
             "An administrator created this file and can remove it: see docs/overhead.md."
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use precise::capture::{CaptureWriter, WriteError};
 use precise::error::{Class, Failure};
+use precise::kernel::clock::thread_cpu_ns;
 use precise::model::Capture;
 use precise::run::kill_switch;
 use precise::run::plan::Plan;
@@ -42,6 +43,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The least time between two windows. Nobody reads faster, and each is made from all of its rows.
 const OFTEN: Duration = Duration::from_millis(900);
+/// Between two windows passes this multiple of the CPU time that the first took, so that the screen
+/// takes at most 2 % of a CPU, whatever the number of rows.
+const PAUSE: u32 = 50;
 /// How long the end of the run waits for the screen.
 const STUCK: Duration = Duration::from_secs(1);
 
@@ -92,14 +96,26 @@ pub fn run(arguments: &TopArguments, out: &mut Output) -> CommandResult {
             Progress::Started(live) => {
                 let screen = Screen::new(colours, arguments.idle.includes());
                 let (live, output) = (live.clone(), arguments.output.clone());
-                shown = Some(std::thread::spawn(move || {
+                let stop = live.clone();
+                // The name tells its CPU time from that of the others.
+                let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
                     let _stops = Stops(live.clone());
                     show(screen, &live, &output)
-                }));
+                });
+                match thread {
+                    Ok(thread) => shown = Some(thread),
+                    Err(error) => {
+                        let what = format!("cannot start the thread of the screen: {error}");
+                        result = Err(Failure::new(Class::Failed, what));
+                        stop.stop();
+                    }
+                }
             }
             Progress::Over(live) => {
                 live.close();
-                result = shown.take().map_or(Ok(()), ended_screen);
+                if let Some(thread) = shown.take() {
+                    result = ended_screen(thread);
+                }
             }
         };
         top::run(&plan, arguments.window, progress).await
@@ -207,17 +223,23 @@ fn show(mut screen: Screen, live: &Live, output: &Path) -> Result<(), Failure> {
         |error: io::Error| Failure::new(Class::Failed, format!("cannot draw on the terminal: {error}"));
     let mut shown = Shown::start().map_err(failed)?;
     let mut version = 0;
-    let mut asked = None;
+    let mut due = Instant::now();
     let mut changed = true;
     while !live.is_closed() {
-        let due = asked.is_none_or(|asked: Instant| asked.elapsed() >= OFTEN);
-        if due && let Some((now, snapshot)) = live.latest(version) {
+        let (now, begin) = (Instant::now(), thread_cpu_ns());
+        let newer = if now >= due { live.latest(version) } else { None };
+        let is_newer = newer.is_some();
+        if let Some((now, snapshot)) = newer {
             screen.show(snapshot);
-            (version, changed, asked) = (now, true, Some(Instant::now()));
+            (version, changed) = (now, true);
         }
         if changed {
             shown.0.draw(|frame| screen.draw(frame)).map_err(failed)?;
             changed = false;
+        }
+        if is_newer {
+            let took = Duration::from_nanos(thread_cpu_ns().saturating_sub(begin));
+            due = now + OFTEN.max(took.saturating_mul(PAUSE));
         }
         if input(LOOK) == Input::Gone {
             return Ok(());
@@ -229,7 +251,7 @@ fn show(mut screen: Screen, live: &Live, output: &Path) -> Result<(), Failure> {
                 Action::None => {}
                 Action::Quit => return Ok(()),
                 Action::Write => {
-                    let said = screen.window().map(|window| written(window, output));
+                    let said = screen.with_window(|window| written(window, output));
                     said.iter().for_each(|said| screen.say(said));
                 }
             }

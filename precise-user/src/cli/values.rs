@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Parses a duration: `5s`, `500ms`, `2m`, `1h`, or a number of seconds.
+/// Parses a duration: `5s`, `500ms`, `2m`, `1h`, `7d`, or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a duration, such as 5s, 500ms or 2m");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -13,6 +13,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "ms" => number / 1e3,
         "m" | "min" => number * 60.0,
         "h" => number * 3600.0,
+        "d" => number * 86400.0,
         _ => return Err(wrong()),
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
@@ -96,6 +97,7 @@ mod tests {
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
         for wrong in ["", "s", "5x", "-5s", "1e999s", "é"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }

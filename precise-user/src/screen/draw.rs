@@ -70,7 +70,7 @@ impl Screen {
         if self.strip != size {
             (self.strip, self.answer) = (size, None);
         }
-        let Some(Shown { part, .. }) = &self.shown else { return };
+        let Some(shown) = &self.shown else { return };
         if self.answer.is_some() {
             return;
         }
@@ -81,8 +81,8 @@ impl Screen {
             selected: self.selected.as_deref(),
             columns: size.0,
         };
-        self.answer = Some(match part {
-            Err(why) => Answer::Nothing(why.clone()),
+        self.answer = Some(match shown.part() {
+            Err(why) => Answer::Nothing(why.to_owned()),
             Ok(part) if self.tab == Tab::Time => strip::strips(part, self.event, size.0, size.1),
             Ok(part) => answer(part, &question),
         });
@@ -95,24 +95,25 @@ impl Screen {
     fn head(&self, area: Rect, buffer: &mut Buffer) {
         let top = area.top();
         self.tabs(area, buffer, top + 4);
-        let Some(Shown { snapshot, part, trust }) = &self.shown else {
+        let Some(shown) = &self.shown else {
             put(buffer, area, top, "precise top", BOLD);
             put(buffer, area, top + 1, "waiting for the first epoch", DIM);
             return;
         };
+        let Shown { snapshot, trust, rates, .. } = shown;
         put(buffer, area, top, &head::title(snapshot, self.event), BOLD);
         if self.paused {
             let paused = " PAUSED ";
             let x = area.right().saturating_sub(paused.len() as u16);
             put(buffer, Rect { x, width: area.right() - x, ..area }, top, paused, REVERSED);
         }
-        let rates = head::rates(&snapshot.capture, self.event);
+        let rates = rates.get(self.event).map_or(&[][..], Vec::as_slice);
         let room = usize::from(area.width).saturating_sub(COST).clamp(8, SPARKLINE);
-        let line = head::sparkline(&rates, room.min(rates.len()));
+        let line = head::sparkline(rates, room.min(rates.len()));
         put(buffer, area, top + 1, &line, self.tint(Color::Cyan));
         let after = area.left() + width(&line) as u16 + 1;
         let rest = Rect { x: after, width: area.right().saturating_sub(after), ..area };
-        let cost = format!("{}  {}", head::rate(&rates), head::cost(snapshot));
+        let cost = format!("{}  {}", head::rate(rates), head::cost(snapshot));
         put(buffer, rest, top + 1, &cost, Style::new());
         let (Some(event), Some(trust)) =
             (snapshot.capture.meta.events.get(self.event), trust.events.get(self.event))
@@ -120,7 +121,7 @@ impl Screen {
             return;
         };
         // What was left out is known of the part that is shown.
-        let event = part.as_ref().ok().and_then(|part| part.meta.events.get(self.event)).unwrap_or(event);
+        let event = shown.part().ok().and_then(|part| part.meta.events.get(self.event)).unwrap_or(event);
         let good = if trust.closes && event.ledger.lost_total() == 0 { Color::Green } else { Color::Red };
         put(buffer, area, top + 2, &head::ledger(event, trust), self.tint(good));
         let good = match (trust.precise, trust.findings.is_empty()) {
@@ -221,7 +222,7 @@ impl Screen {
     }
 
     fn keys(&self) -> String {
-        let event = match self.window().map_or(1, |capture| capture.meta.events.len()) {
+        let event = match self.meta().map_or(1, |meta| meta.events.len()) {
             0 | 1 => "",
             _ => "  e event",
         };

@@ -17,7 +17,7 @@ mod tab;
 mod tests;
 
 use precise_model::keys::Sort;
-use precise_model::{Capture, text};
+use precise_model::{Capture, Meta, Row, text};
 use precise_sampling::top::Snapshot;
 use precise_views::narrow::{Wanted, narrow};
 use precise_views::trust::{Trust, trust};
@@ -88,13 +88,45 @@ const SORTS: [(Sort, &str); 5] = [
     (Sort::Maximum, "largest latency"),
 ];
 
-/// A window, and what was made of it.
+/// A window, and what was made of it. A window may have a hundred thousand rows, so it is copied
+/// only if a filter needs it both whole and in part.
 #[derive(Debug)]
 struct Shown {
     snapshot: Snapshot,
-    /// The part that the filter selects, without idle CPUs; or why there is none.
-    part: Result<Capture, String>,
+    part: Part,
     trust: Trust,
+    /// The samples of each event in each epoch, per second, with those of idle CPUs.
+    rates: Vec<Vec<f64>>,
+}
+
+/// What the tables are about.
+#[derive(Debug)]
+enum Part {
+    /// The capture of the snapshot, from which these rows of idle CPUs were taken.
+    Whole(Vec<Row>),
+    /// The part that the filter selects, without idle CPUs; or why there is none.
+    Filtered(Result<Box<Capture>, String>),
+}
+
+impl Shown {
+    /// Returns what the tables are about, or why there is nothing.
+    fn part(&self) -> Result<&Capture, &str> {
+        match &self.part {
+            Part::Whole(_) => Ok(&self.snapshot.capture),
+            Part::Filtered(part) => part.as_deref().map_err(String::as_str),
+        }
+    }
+
+    /// Returns the snapshot as it was taken.
+    fn whole(mut self) -> Snapshot {
+        if let Part::Whole(idle) = self.part {
+            let capture = &mut self.snapshot.capture;
+            capture.rows.extend(idle);
+            capture.rows.sort_by_key(|row| row.epoch);
+            capture.meta.events.iter_mut().for_each(|event| event.idle = None);
+        }
+        self.snapshot
+    }
 }
 
 /// The state of the screen.
@@ -163,9 +195,8 @@ impl Screen {
             self.newest = Some(snapshot);
             return;
         }
-        let part = self.part(&snapshot);
         let trust = trust(&snapshot.capture);
-        self.shown = Some(Shown { snapshot, part, trust });
+        self.shown = Some(self.narrowed(snapshot, trust));
         self.answer = None;
     }
 
@@ -174,9 +205,19 @@ impl Screen {
         self.message = Some(text::sanitize(sentence));
     }
 
-    /// Returns the window that is shown, whole; `None` before the first.
-    pub fn window(&self) -> Option<&Capture> {
-        self.shown.as_ref().map(|shown| &shown.snapshot.capture)
+    /// Calls `of` with the window that is shown, whole. Returns `None` before the first.
+    pub fn with_window<T>(&mut self, of: impl FnOnce(&Capture) -> T) -> Option<T> {
+        let shown = self.shown.take()?;
+        let trust = shown.trust.clone();
+        let snapshot = shown.whole();
+        let result = of(&snapshot.capture);
+        self.shown = Some(self.narrowed(snapshot, trust));
+        Some(result)
+    }
+
+    /// Returns the metadata of the window that is shown; `None` before the first.
+    fn meta(&self) -> Option<&Meta> {
+        self.shown.as_ref().map(|shown| &shown.snapshot.capture.meta)
     }
 
     /// Returns whether a filter is being typed, so that every character is part of it.
@@ -184,8 +225,20 @@ impl Screen {
         self.typed.is_some()
     }
 
-    fn part(&self, snapshot: &Snapshot) -> Result<Capture, String> {
-        let narrowed = narrow(snapshot.capture.clone(), &self.wanted);
+    /// Returns a window with the part of it that the filter selects.
+    fn narrowed(&self, mut snapshot: Snapshot, trust: Trust) -> Shown {
+        let events = 0..snapshot.capture.meta.events.len();
+        let rates = events.map(|event| head::rates(&snapshot.capture, event)).collect();
+        let part = if self.wanted.is_everything() {
+            Part::Whole(idle::take_out(&mut snapshot.capture, self.idle))
+        } else {
+            Part::Filtered(self.filtered(&snapshot.capture).map(Box::new))
+        };
+        Shown { snapshot, part, trust, rates }
+    }
+
+    fn filtered(&self, capture: &Capture) -> Result<Capture, String> {
+        let narrowed = narrow(capture.clone(), &self.wanted);
         let mut part = narrowed.map_err(|error: view::NoAnswer| {
             let advice = error.advice.map_or_else(String::new, |advice| format!(" {advice}"));
             text::sanitize(&format!("{}{advice}", text::ending(&error.text)))
@@ -196,9 +249,9 @@ impl Screen {
 
     /// Narrows the shown window again.
     fn narrow_again(&mut self) {
-        if let Some(Shown { snapshot, trust, .. }) = self.shown.take() {
-            let part = self.part(&snapshot);
-            self.shown = Some(Shown { snapshot, part, trust });
+        if let Some(shown) = self.shown.take() {
+            let trust = shown.trust.clone();
+            self.shown = Some(self.narrowed(shown.whole(), trust));
         }
         self.answer = None;
     }
@@ -287,7 +340,7 @@ impl Screen {
 
     /// Returns the orders that the shown event has.
     fn sorts(&self) -> impl Iterator<Item = usize> {
-        let events = self.window().map_or(&[][..], |capture| &capture.meta.events);
+        let events = self.meta().map_or(&[][..], |meta| &meta.events);
         let timed = events.get(self.event).is_some_and(|event| event.fields.latency);
         (0..SORTS.len()).filter(move |at| timed || *at < 2)
     }
@@ -298,7 +351,7 @@ impl Screen {
     }
 
     fn next_event(&mut self) {
-        let events = self.window().map_or(1, |capture| capture.meta.events.len().max(1));
+        let events = self.meta().map_or(1, |meta| meta.events.len().max(1));
         self.event = (self.event + 1) % events;
         if !self.sorts().any(|at| at == self.sort) {
             self.sort = 0;

@@ -164,7 +164,7 @@ fn a_filter_narrows_the_window_and_what_is_wrong_is_said() {
     // A later window is narrowed too, and what is written is not.
     screen.show(snapshot());
     assert!(!shown(&mut screen, 80, 24).contains("parse<"));
-    assert_eq!(screen.window().unwrap().rows.len(), 5);
+    assert_eq!(screen.with_window(|window| window.rows.len()), Some(5));
     press(&mut screen, "/ nonsense\n");
     assert!(screen.is_typing(), "a filter that is wrong stays in the box");
     assert!(shown(&mut screen, 80, 24).contains("nonsense"));
@@ -173,6 +173,33 @@ fn a_filter_narrows_the_window_and_what_is_wrong_is_said() {
     assert!(shown(&mut screen, 80, 24).contains("parse<"));
     press(&mut screen, "/comm == nobody\n");
     assert!(shown(&mut screen, 80, 24).contains("none of the 1,000 samples"));
+}
+
+/// A window of cycles in which an idle CPU has nine of ten samples.
+fn idle_snapshot() -> Snapshot {
+    let mut made = Builder::new();
+    made.cell().samples(900).code(0xffff_8000_0000_1000, "[kernel]", "pv_native_safe_halt", "", 0);
+    made.cell().samples(100).process(17, "app").code(0x1000, "/bin/app", "parse", "", 0);
+    let mut capture = made.build();
+    capture.rows.iter_mut().for_each(|row| row.kernel = row.pid == 0);
+    Snapshot { capture, elapsed: Duration::from_secs(1), cost: Cost::default(), shortened: None }
+}
+
+#[test]
+fn what_is_written_has_the_idle_cpus_that_no_table_has() {
+    let mut screen = Screen::new(Colours::None, false);
+    screen.show(idle_snapshot());
+    let wanted = idle_snapshot().capture;
+    for keys in ["", "/comm == app\n", "/\u{8}"] {
+        press(&mut screen, keys);
+        let found = shown(&mut screen, 80, 24);
+        assert!(found.contains("parse") && !found.contains("safe_halt"), "{found}");
+        let same = |window: &Capture| {
+            assert_eq!((window.rows.len(), window.meta.events[0].idle), (wanted.rows.len(), None));
+            assert_eq!(window.rows.iter().map(|row| row.measures.count).sum::<u64>(), 1000);
+        };
+        assert!(screen.with_window(same).is_some());
+    }
 }
 
 #[test]

@@ -38,6 +38,20 @@ pub trait Code {
     }
 }
 
+/// No code at all, for views that do not ask for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCode;
+
+impl Code for NoCode {
+    fn instructions(&mut self, _function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+        Err(Reason::FileMissing)
+    }
+
+    fn source(&mut self, _file: &str, _line: u32) -> Option<String> {
+        None
+    }
+}
+
 /// The samples at one place in the code.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Measured {

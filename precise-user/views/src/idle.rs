@@ -59,6 +59,12 @@ const DRIVERS: &[&str] = &["acpi_idle_", "intel_idle"];
 /// Counts the samples of idle CPUs in each event that counts time or cycles, and removes their rows
 /// unless `include`. The events keep what was found: [`EventInfo::idle`].
 pub fn leave_out(capture: &mut Capture, include: bool) {
+    drop(take_out(capture, include));
+}
+
+/// Does what [`leave_out`] does, and returns the rows that it removes.
+#[must_use]
+pub fn take_out(capture: &mut Capture, include: bool) -> Vec<Row> {
     let counts: Vec<bool> = capture.meta.events.iter().map(counts_time).collect();
     let waits: Vec<bool> = capture.code.iter().map(|code| code.kernel && waits(capture, code)).collect();
     let is_idle = |capture: &Capture, row: &Row| {
@@ -80,14 +86,16 @@ pub fn leave_out(capture: &mut Capture, include: bool) {
             *period = period.saturating_add(row.measures.period_sum);
         }
     }
+    let mut taken = Vec::new();
     if !include {
         let mut rows = std::mem::take(&mut capture.rows);
-        rows.retain(|row| !is_idle(capture, row));
+        taken.extend(rows.extract_if(.., |row| is_idle(capture, row)));
         capture.rows = rows;
     }
     for ((info, (samples, period)), all) in capture.meta.events.iter_mut().zip(idle).zip(all) {
         info.idle = found(info, samples, period, all, include);
     }
+    taken
 }
 
 /// Returns whether an event counts time or cycles, which pass also where nothing is to be done.

@@ -42,6 +42,8 @@ const END: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The exit code for a full disk and the like.
 const FAILED: i32 = 1;
+/// The exit code for a run that ended before one of the campaign's programs ran.
+const NO_SAMPLES: i32 = 69;
 
 /// A run as a process: what it says is read by a thread.
 #[derive(Debug)]
@@ -109,7 +111,7 @@ impl Process {
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         ensure!(!said.contains("panicked"), "{what} panicked: {said}");
         let fine = match (status.code(), status.signal()) {
-            (Some(0), _) => self.asked.is_some(),
+            (Some(0 | NO_SAMPLES), _) => self.asked.is_some(),
             (Some(code), _) => self.codes.contains(&code),
             (None, Some(libc::SIGKILL)) => self.killed,
             (None, _) => false,
@@ -217,7 +219,7 @@ impl Recording {
     /// Returns an error if one of them is not as it must be.
     pub fn judge(mut self, totals: &mut Totals) -> Result<()> {
         let (status, said) = self.process.wait("record")?;
-        let whole = status.code().is_some_and(|code| [0, 69, 70].contains(&code));
+        let whole = status.code().is_some_and(|code| [0, NO_SAMPLES, 70].contains(&code));
         let partial = self.file.with_extension("parquet.partial");
         let file = if whole || self.file.exists() { &self.file } else { &partial };
         if !file.exists() {
@@ -225,6 +227,8 @@ impl Recording {
         }
         let capture = Capture::read_limited(file, &Limits::default());
         let capture = capture.with_context(|| format!("{status}: {}: {said}", file.display()))?;
+        let nothing = status.code() == Some(NO_SAMPLES);
+        ensure!(!nothing || capture.rows.is_empty(), "code {NO_SAMPLES} for a capture with samples: {said}");
         check(&capture, whole, totals).with_context(|| format!("{status}: {said}"))
     }
 }

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::toolchain::Toolchain;
-use crate::process;
+use crate::sha256;
 
 /// The stamp: everything that decides the bytes of the object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +103,7 @@ pub fn sources(root: &Path) -> Result<BTreeMap<String, String>> {
     for folder in ["precise-common/src", "precise-ebpf/src"] {
         collect(root, Path::new(folder), &mut files)?;
     }
-    sha256(root, &files)
+    sha256::of_files(root, &files)
 }
 
 fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
@@ -121,16 +120,6 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Returns hashes by file name. Uses coreutils, to avoid a dependency for a few kilobytes.
-pub fn sha256(root: &Path, files: &[PathBuf]) -> Result<BTreeMap<String, String>> {
-    let said = process::output(Command::new("sha256sum").current_dir(root).arg("--").args(files))?;
-    Ok(said
-        .lines()
-        .filter_map(|line| line.split_once("  "))
-        .map(|(hash, file)| (file.to_owned(), hash.to_owned()))
-        .collect())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::Run;
 use super::report::Outcome;
 use crate::build_ebpf::{self, Checked, OBJECT_VARIABLE};
-use crate::{checkout, process, setup};
+use crate::{checkout, dist, process, setup};
 
 /// A step: one check.
 pub struct Step {
@@ -35,6 +35,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "host",      required: true,  filtered: true,  run: host,      about: "tests on this machine's kernel" },
     Step { name: "doc",       required: true,  filtered: false, run: doc,       about: "the source's documentation builds, and its links lead somewhere" },
     Step { name: "deny",      required: false, filtered: false, run: deny,      about: "licences and sources of all dependencies" },
+    Step { name: "packages",  required: true,  filtered: false, run: packages,  about: "what is released installs, runs and goes again" },
     Step { name: "lab",       required: true,  filtered: false, run: lab,       about: "tests in guests whose precise PMU is emulated" },
 ];
 
@@ -116,6 +117,14 @@ fn deny(_run: &mut Run) -> Result<Outcome> {
         check.current_dir(checkout::root()).args(["--manifest-path", manifest, "--config", "deny.toml"]);
         process::run(check.args(["--all-features", "--locked", "check", "licenses", "bans", "sources"]))?;
     }
+    Ok(Outcome::Passed)
+}
+
+fn packages(_run: &mut Run) -> Result<Outcome> {
+    if !process::is_root() {
+        return Ok(Outcome::Skipped("only root may install packages in another root".into()));
+    }
+    dist::check::run()?;
     Ok(Outcome::Passed)
 }
 

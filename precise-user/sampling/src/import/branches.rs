@@ -2,7 +2,7 @@
 //! become samples of an event of their own, beside the event that was sampled.
 
 use bytes::Bytes;
-use precise_common::{cell::Class, cell::Key, ibs::Outcome, latency};
+use precise_common::{cell::Class, cell::Key, ibs::Outcome, latency, mode::in_kernel};
 use precise_model::{Dimension, EventInfo, Fields, TaggedOf, Verdict};
 use precise_records::perf_data::Attr;
 use precise_records::record::sample::Sample;
@@ -66,7 +66,7 @@ pub(super) fn facts<'a>(
         if by.has(Dimension::Latency) && cycles != 0 {
             class |= Class::HAS_LATENCY | u64::from(latency::bucket(cycles)) << Class::LATENCY_SHIFT;
         }
-        if from >> 63 != 0 {
+        if in_kernel(from) {
             class |= Class::KERNEL;
         }
         Facts {

@@ -6,6 +6,7 @@ use precise_common::{
     data_src::DataSource,
     ibs::{self, Outcome, fetch, op},
     latency,
+    mode::in_kernel,
 };
 
 use super::{
@@ -116,13 +117,13 @@ pub(super) fn chain(known: &Known, sample: &Sample, by: &Grouping, seen: &mut Se
 }
 
 /// Returns whether a sample is of kernel code. On a 32-bit machine the address does not tell.
-fn in_kernel(misc: u16, ip: u64) -> bool {
+fn of_kernel(misc: u16, ip: u64) -> bool {
     const KERNEL: u16 = 1;
     const USER: u16 = 2;
     match misc & CPU_MODE {
         KERNEL => true,
         USER => false,
-        _ => ip >> 63 != 0,
+        _ => in_kernel(ip),
     }
 }
 
@@ -175,7 +176,7 @@ pub(super) fn facts(
     if by.has(Dimension::Latency) && latency != 0 {
         class |= Class::HAS_LATENCY | u64::from(latency::bucket(latency)) << Class::LATENCY_SHIFT;
     }
-    if in_kernel(misc, sample.ip) {
+    if of_kernel(misc, sample.ip) {
         class |= Class::KERNEL;
     }
     if known.info.marks_exact && misc & MISC_EXACT_IP != 0 {

@@ -22,6 +22,7 @@ use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, OrderReply, Reply
 use super::unwind::UnwindInfo;
 use super::wire;
 use crate::error::SamplingError;
+use precise_code::ReturnSite;
 use precise_code::types::TypedCode;
 
 /// The most time that an answer may take, also where the worker waits for a disk or for the CPU.
@@ -294,16 +295,17 @@ impl Reader {
     }
 
     /// Returns the unwind information of a file, which is checked. A file that ended a worker when
-    /// it was asked for this is not asked for it again.
+    /// it was asked for this is not asked for it again. `frame_pointers`: large parts of the code
+    /// without unwind information are unwound by frame pointers.
     ///
     /// # Errors
     ///
     /// Returns why the file cannot be read.
-    pub fn unwind(&mut self, id: FileId, file: &File) -> Result<UnwindInfo, Trouble> {
+    pub fn unwind(&mut self, id: FileId, file: &File, frame_pointers: bool) -> Result<UnwindInfo, Trouble> {
         if self.without_unwind.contains(&id) {
             return Err(Trouble::Failed("it could not be read before".to_owned()));
         }
-        match self.ask(&Request::Unwind, &[file]) {
+        match self.ask(&Request::Unwind { frame_pointers }, &[file]) {
             Ok(Reply::Unwind(info)) => {
                 info.check().map(|()| info).map_err(|why| Trouble::Failed(why.to_owned()))
             }
@@ -315,6 +317,22 @@ impl Reader {
                 Err(trouble)
             }
         }
+    }
+
+    /// Returns what is at offsets of a file, in their order; `None` beyond its end.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the file cannot be read.
+    pub fn return_sites(&mut self, file: &File, offsets: &[u64]) -> Result<Vec<Option<ReturnSite>>, Trouble> {
+        let mut all = Vec::with_capacity(offsets.len());
+        for part in offsets.chunks(MAX_ADDRESSES) {
+            match self.ask(&Request::ReturnSites(part.to_vec()), &[file])? {
+                Reply::ReturnSites(sites) if sites.len() == part.len() => all.extend(sites),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(all)
     }
 
     /// Lets the worker close these files, which are not asked about again.
@@ -447,6 +465,7 @@ fn unexpected(reply: &Reply) -> Trouble {
         Reply::Checksum(_) => "a checksum",
         Reply::Jit(_) => "functions of a perf map",
         Reply::Unwind(_) => "unwind information",
+        Reply::ReturnSites(_) => "return addresses",
         Reply::Done => "nothing",
         Reply::Failed(why) => return Trouble::Failed(why.clone()),
     };

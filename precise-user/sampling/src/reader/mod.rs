@@ -59,7 +59,7 @@ pub fn read_anything(bytes: &[u8]) -> std::io::Result<()> {
         }
     }
     let addresses: Vec<u64> = (0..64).map(|shift| 1 << shift).collect();
-    if let Ok(info) = unwind::read(&file) {
+    if let Ok(info) = unwind::read(&file, true) {
         let checked = info.check();
         debug_assert_eq!(checked, Ok(()));
     }

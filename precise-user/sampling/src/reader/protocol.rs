@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::confine::Confinement;
 use super::elf::Headers;
 use super::unwind::UnwindInfo;
+use precise_code::ReturnSite;
 use precise_code::types::TypedCode;
 
 /// Identifies a file for as long as the reader may keep it. Never used for another file.
@@ -79,7 +80,12 @@ pub enum Request {
         addresses: Vec<u64>,
     },
     /// The unwind information of one file.
-    Unwind,
+    Unwind {
+        /// Whether large parts of the code that have none are unwound by frame pointers.
+        frame_pointers: bool,
+    },
+    /// Which places of a file can be return addresses: at most [`MAX_ADDRESSES`] file offsets.
+    ReturnSites(Vec<u64>),
     /// Close these files.
     Forget(Vec<FileId>),
 }
@@ -101,6 +107,8 @@ pub enum Reply {
     Jit(JitAnswer),
     /// The unwind information.
     Unwind(UnwindInfo),
+    /// What is at the places, in their order; `None`: beyond the end of the file.
+    ReturnSites(Vec<Option<ReturnSite>>),
     /// There is nothing to answer.
     Done,
     /// The request cannot be answered, for this reason.

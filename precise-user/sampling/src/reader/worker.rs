@@ -18,6 +18,7 @@ use super::elf::{Headers, by_build_id};
 use super::jit::PerfMaps;
 use super::protocol::{FileId, Found, Inlined, Line, MAX_ADDRESSES, MAX_INLINED, Reply, Request, Symbol};
 use super::{paths, unwind, wire};
+use precise_code::return_site::{BEFORE, BEHIND, ReturnSite};
 use precise_code::types::TypedCode;
 
 /// Maximum number of bytes of all copies. To make room, the copy that was used least recently goes.
@@ -109,7 +110,10 @@ impl Worker {
             (Request::Jit { map, addresses }, Some(file)) => {
                 Ok(Reply::Jit(self.maps.find(map, &file, &addresses)))
             }
-            (Request::Unwind, Some(file)) => unwind::read(&file).map(Reply::Unwind),
+            (Request::Unwind { frame_pointers }, Some(file)) => {
+                unwind::read(&file, frame_pointers).map(Reply::Unwind)
+            }
+            (Request::ReturnSites(offsets), Some(file)) => sites(&file, &offsets).map(Reply::ReturnSites),
             (Request::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
@@ -239,6 +243,19 @@ pub(crate) fn convert(symbol: &Sym<'_>) -> Symbol {
             .map(|frame| Inlined { name: demangle(&frame.name), line: line(frame.code_info.as_ref()) })
             .collect(),
     }
+}
+
+/// Returns what is at offsets of a file.
+fn sites(file: &File, offsets: &[u64]) -> io::Result<Vec<Option<ReturnSite>>> {
+    let mut bytes = [0; BEFORE + BEHIND];
+    let site = |&offset: &u64| {
+        // The first bytes of a file are its headers.
+        let Some(start) = offset.checked_sub(BEFORE as u64) else { return Ok(None) };
+        let got = super::elf::read_up_to(file, &mut bytes, start)?;
+        let (before, behind) = bytes.get(..got).unwrap_or_default().split_at(got.min(BEFORE));
+        Ok((got >= BEFORE).then(|| ReturnSite::of(before, behind)))
+    };
+    offsets.iter().take(MAX_ADDRESSES).map(site).collect()
 }
 
 /// Returns the CRC-32 of a whole file.

@@ -1,5 +1,13 @@
 //! Settings of the C library's allocator that keep unused memory small:
-//! docs/journal/0004-memory.md.
+//! docs/journal/0004-memory.md and docs/journal/0009-waiting-rows.md.
+
+use std::time::{Duration, Instant};
+
+/// The shortest time between two returns of freed memory.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// The pause after a return is at least this many times as long as the return took, which is a
+/// thousandth of a CPU for a heap of any size.
+const PAUSES: u32 = 1000;
 
 /// Configures the allocator to keep little unused memory. Call it before a run starts its threads.
 ///
@@ -16,13 +24,51 @@ pub(super) fn keep_little() {
     }
 }
 
+/// Decides when freed memory is returned to the kernel while epochs are named.
+#[derive(Debug)]
+pub(super) struct Returning {
+    next: Instant,
+}
+
+impl Returning {
+    /// Starts the first pause.
+    pub fn start() -> Self {
+        Self { next: Instant::now() + SHORTEST }
+    }
+
+    /// Returns freed memory if the last return is long enough ago.
+    pub fn after_epoch(&mut self) {
+        let begin = Instant::now();
+        if begin >= self.next {
+            give_back();
+            self.next = begin + pause(begin.elapsed());
+        }
+    }
+}
+
+/// Returns the time from the start of a return that took this long to the next one.
+fn pause(took: Duration) -> Duration {
+    took.saturating_mul(PAUSES).max(SHORTEST)
+}
+
 /// Returns freed memory to the kernel, also from inside the heap. The allocator would reuse it, but
 /// never all of it: long-lived blocks lie between short-lived ones, and over hours of rows, names
 /// and processes the resident memory grows although no more is in use.
-pub(super) fn give_back() {
+pub(crate) fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: walks the allocator's own lists under its locks; blocks in use are not moved.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_heap_is_returned_less_often() {
+        assert_eq!(pause(Duration::from_micros(80)), SHORTEST);
+        assert_eq!(pause(Duration::from_millis(20)), Duration::from_secs(20));
     }
 }

@@ -1,12 +1,11 @@
 //! Turns cells into rows: decodes the cells, and names their addresses as of the time of the
 //! samples.
 
+mod chains;
+
 use std::{ops::Range, sync::Arc};
 
-use precise_common::{
-    cell::Cell,
-    stack::{MAX_FRAMES, none},
-};
+use precise_common::{cell::Cell, stack::none};
 use rustc_hash::FxHashMap;
 
 use crate::run::deadline::Deadline;
@@ -18,11 +17,11 @@ use crate::symbols::{
     mapping::{Image, Mapped},
 };
 use precise_capture::fold;
+use precise_code::ReturnSite;
 use precise_model::Outcome;
 use precise_model::digits::counted;
-use precise_model::stack;
 use precise_model::{Capture, CodeLocation, DataLocation, Dimension, Interner, LocationId, Measures, Row};
-use precise_model::{Chain, ChainEnd, Stack};
+use precise_model::{Chain, Stack};
 use precise_model::{Name, NameId, Names, Reason};
 use precise_records::Chains;
 use precise_records::record::FileId;
@@ -69,6 +68,8 @@ pub struct Assembler {
     code_ids: FxHashMap<CodeKey, LocationId>,
     data_ids: FxHashMap<(u64, u64), LocationId>,
     stack_ids: Interner,
+    /// What the code says about the return addresses of chains, so that each is read only once.
+    return_sites: FxHashMap<CodeKey, Option<ReturnSite>>,
     /// `None` if nothing is named any more.
     symbolizer: Option<Symbolizer>,
     cgroups: Cgroups,
@@ -80,14 +81,6 @@ pub struct Assembler {
     lists: usize,
     /// Number of samples that were not named in time.
     unnamed: u64,
-}
-
-/// A call chain of a process, with the locations of its frames.
-struct LocatedChain {
-    frames: Vec<LocationId>,
-    /// Whether the first frame is the instruction that the interrupt arrived at.
-    interrupted: bool,
-    end: Option<ChainEnd>,
 }
 
 /// The cells of one event in one epoch.
@@ -137,6 +130,7 @@ impl Assembler {
             code_ids: FxHashMap::default(),
             data_ids: FxHashMap::default(),
             stack_ids: Interner::default(),
+            return_sites: FxHashMap::default(),
             symbolizer: None,
             cgroups: Cgroups::recorded(),
             owners: Owners::recorded(),
@@ -190,6 +184,7 @@ impl Assembler {
         self.named.data.clear();
         self.named.stacks.clear();
         self.stack_ids.clear();
+        self.return_sites.clear();
         self.code_ids.clear();
         self.data_ids.clear();
         // They are looked up again for each epoch.
@@ -361,60 +356,6 @@ impl Assembler {
             found.iter().map(|location| size_of_val(location.inlined_into.as_slice())).sum::<usize>();
     }
 
-    /// Returns the call chain of each cell, or why it has none.
-    fn locate_stacks(
-        &mut self,
-        cells: EpochCells<'_>,
-        processes: &Processes,
-        code: &[Option<LocationId>],
-    ) -> Vec<Chain> {
-        if !self.has(Dimension::Stack) {
-            return vec![Chain::NONE; cells.cells.len()];
-        }
-        // A chain has the same locations wherever it occurs in a process, whichever instruction was
-        // sampled.
-        let mut located: FxHashMap<(u32, u64, bool), LocatedChain> = FxHashMap::default();
-        let mut batch = CodeBatch::default();
-        for (index, (_, cell)) in cells.cells.iter().enumerate() {
-            let (pid, id, kernel) = (cell.key.pid(), cells.stack(index), cell.key.class().kernel());
-            let Some(entries) = cells.chains.get(&id) else { continue };
-            if located.contains_key(&(pid, id, kernel)) {
-                continue;
-            }
-            let found = stack::frames(entries, kernel);
-            let ids = found.frames.iter().map(|frame| {
-                let query = match frame.kernel {
-                    true => CodeQuery::kernel(frame.address),
-                    false => CodeQuery::user(processes, pid, frame.address, cells.window),
-                };
-                self.ask(&mut batch, query, pid)
-            });
-            let (interrupted, end) = (found.interrupted, found.end);
-            let frames = ids.collect();
-            located.insert((pid, id, kernel), LocatedChain { frames, interrupted, end });
-        }
-        self.resolve(batch);
-        let of_cell = |(index, ((_, cell), leaf)): (usize, (&(usize, Cell), &Option<LocationId>))| {
-            let id = cells.stack(index);
-            let LocatedChain { frames, interrupted, end } =
-                match (located.get(&(cell.key.pid(), id, cell.key.class().kernel())), id) {
-                    (Some(found), _) => found,
-                    (None, none::NOT_TAKEN) => return Chain::NONE,
-                    (None, none::NOT_GIVEN) => return Chain::Unknown(Reason::StackNotGiven),
-                    (None, none::FULL) => return Chain::Unknown(Reason::StackFull),
-                    (None, _) => return Chain::Unknown(Reason::StackUnreadable),
-                };
-            let Some(leaf) = *leaf else { return Chain::NONE };
-            let cut = end.map_or(frames.len() >= MAX_FRAMES, |end| end == ChainEnd::TooDeep);
-            let stack = Stack { cut, end: *end, ..stack::join(&self.named, leaf, frames, *interrupted) };
-            let (before, bytes) = (self.named.stacks.len(), 2 * size_of_val(stack.callers.as_slice()));
-            let id = self.stack_ids.intern(&mut self.named.stacks, stack);
-            self.lists += if self.named.stacks.len() > before { bytes } else { 0 };
-            Chain::Known(id)
-        };
-        cells.cells.iter().zip(code).enumerate().map(of_cell).collect()
-    }
-
     fn locate_data(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Option<LocationId>> {
         let mut ids = vec![None; cells.cells.len()];
         // Without this dimension the field may hold something else.
@@ -491,6 +432,7 @@ impl Assembler {
         TABLES * named.code.len() * size_of::<(CodeLocation, CodeKey)>()
             + TABLES * named.data.len() * size_of::<(DataLocation, u64)>()
             + TABLES * named.stacks.len() * size_of::<Stack>()
+            + TABLES * self.return_sites.len() * size_of::<(CodeKey, Option<ReturnSite>)>()
             + self.lists
             + named.names.bytes()
     }

@@ -146,10 +146,9 @@ impl Cost {
         self.reading * self.cpus as f64
     }
 
-    /// Returns the current rate of each event and the number of its changes since the last call.
-    /// Discards the list of changes, so that it does not grow in a run without end.
-    pub fn take_changes(&mut self) -> Vec<(Rate, usize)> {
-        self.events.iter_mut().map(|of| (of.now, std::mem::take(&mut of.changes).len())).collect()
+    /// Returns the current rate of each event.
+    pub fn rates(&self) -> Vec<Rate> {
+        self.events.iter().map(|of| of.now).collect()
     }
 
     /// Returns the notes for the reader since the last call.
@@ -245,7 +244,8 @@ impl Cost {
         }
     }
 
-    /// Returns the changes of each event's rate since the last call.
+    /// Returns the changes of each event's rate since the last call. A run without an end calls it
+    /// after each epoch, so that the list does not grow.
     pub fn take_rate_changes(&mut self) -> Vec<Vec<RateChange>> {
         self.events.iter_mut().map(|of| std::mem::take(&mut of.changes)).collect()
     }

@@ -2,6 +2,7 @@
 //! no privileges.
 
 use precise_common::cell::{Cell, Class, Key};
+use precise_common::mode::in_kernel;
 
 use super::assemble::{Assembler, AssemblerOptions};
 use super::event_filter::open_cgroups;
@@ -23,7 +24,7 @@ pub(crate) const CODE: u64 = 0x40_0000;
 
 /// Returns a cell of a process, with samples of period 10.
 pub(crate) fn cell(pid: u32, ip: u64, count: u32) -> Cell {
-    let kernel = if ip >> 63 != 0 { Class::KERNEL } else { 0 };
+    let kernel = if in_kernel(ip) { Class::KERNEL } else { 0 };
     let key = Key { ip, process: u64::from(pid) << 32 | u64::from(pid + 1), class: kernel, ..Key::default() };
     Cell { key, count, period_sum: u64::from(count) * 10, ..Cell::default() }
 }

@@ -4,9 +4,10 @@
 //! A [`plan`] is turned into open events (`opening`), which a `session` manages until the run ends.
 //! Symbolization runs on its own thread (`naming`), so that it never delays the run loop.
 
-mod allocator;
+pub(crate) mod allocator;
 mod allowance;
 pub mod assemble;
+pub mod budget;
 pub mod child;
 pub mod cost;
 mod cpus;

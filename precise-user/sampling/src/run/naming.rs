@@ -22,12 +22,13 @@ use std::{
 
 use precise_common::cell::Cell;
 
-use super::allocator;
+use super::allocator::Returning;
 use super::allowance::Allowance;
 use super::assemble::{Assembler, AssemblerOptions, EpochCells, late_note};
 use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::clock::{monotonic_ns, thread_cpu_ns};
 use crate::reader;
+use crate::run::budget::NamesBudget;
 use crate::run::heaviest::Heaviest;
 use crate::run::naming_thread::{Around, NamingThread, follow};
 use crate::symbols::process::Limits;
@@ -77,20 +78,6 @@ impl EpochWaiting {
         rows
     }
 }
-
-/// Maximum memory of the cells and call chains that wait to be named, in bytes: the epochs of a few
-/// seconds with full tables.
-const CELLS_WAITING: usize = 128 << 20;
-/// Maximum memory of the sideband records that wait, in bytes: half a million of common length.
-const SIDEBAND_WAITING: usize = 64 << 20;
-/// Maximum memory of the locations, chains and names that are kept from epoch to epoch, in bytes.
-/// Then all of them are discarded, and looked up again when needed.
-const MAX_REMEMBERED: usize = 64 << 20;
-
-/// The most memory that other programs can make a run take, in bytes, however many processes they
-/// start and whatever these map. The rows of the epoch that is being named, the row group that is
-/// not written yet and the symbols of programs come on top.
-pub const MOST_FOR_NAMES: usize = Limits::BYTES + CELLS_WAITING + SIDEBAND_WAITING + MAX_REMEMBERED;
 
 /// How long the thread sleeps at a time while it waits for its allowance.
 const NAP: Duration = Duration::from_millis(20);
@@ -165,6 +152,7 @@ pub struct Naming<S> {
     options: AssemblerOptions,
     events: Vec<EventInfo>,
     start_unix_ns: u64,
+    budget: NamesBudget,
     waiting: Arc<Waiting>,
     /// Number of samples of each event that were dropped.
     dropped: Vec<u64>,
@@ -268,6 +256,7 @@ impl<S: RowSink> Naming<S> {
         let options = assembler.options().clone();
         assembler.named().meta.events.clone_from(&events);
         let waiting = Arc::new(Waiting::default());
+        let budget = NamesBudget::of_this_machine();
         let output = SharedOutput { sink: Some(sink), epochs: Vec::new() };
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
@@ -281,6 +270,8 @@ impl<S: RowSink> Naming<S> {
             forgotten: None,
             waiting: waiting.clone(),
             records: Heaviest::default(),
+            budget,
+            returning: Returning::start(),
             allowance,
             waited: Duration::ZERO,
             notes: Vec::new(),
@@ -298,6 +289,7 @@ impl<S: RowSink> Naming<S> {
             options,
             events,
             start_unix_ns: 0,
+            budget,
             waiting,
             dropped,
             sideband_dropped: 0,
@@ -314,7 +306,7 @@ impl<S: RowSink> Naming<S> {
     /// Hands over sideband records; drops and counts them if too many are waiting.
     pub fn sideband(&mut self, entries: Vec<IdentifiedRecord>) {
         let bytes = bytes_of(&entries);
-        if self.waiting.sideband.load(Relaxed).saturating_add(bytes) > SIDEBAND_WAITING {
+        if self.waiting.sideband.load(Relaxed).saturating_add(bytes) > self.budget.sideband {
             self.sideband_dropped = self.sideband_dropped.saturating_add(entries.len() as u64);
             return;
         }
@@ -329,7 +321,7 @@ impl<S: RowSink> Naming<S> {
     /// waiting.
     pub fn epoch(&mut self, epoch: Epoch, window: Range<u64>, mut cells: Vec<Drained>) {
         let mut bytes = cells.iter().map(Drained::bytes).sum::<usize>();
-        if self.waiting.cells.load(Relaxed).saturating_add(bytes) > CELLS_WAITING {
+        if self.waiting.cells.load(Relaxed).saturating_add(bytes) > self.budget.cells {
             bytes = 0;
             for (dropped, drained) in self.dropped.iter_mut().zip(&mut cells) {
                 let Drained { cells, .. } = std::mem::take(drained);
@@ -435,6 +427,9 @@ struct NamingWorker<S> {
     waiting: Arc<Waiting>,
     /// The process names that sideband records are about.
     records: Heaviest,
+    budget: NamesBudget,
+    /// When freed memory goes back to the kernel.
+    returning: Returning,
     /// The CPU time that naming may take; `None`: as much as it needs.
     allowance: Option<Allowance>,
     /// How long naming has waited for it.
@@ -521,10 +516,10 @@ impl<S: RowSink> NamingWorker<S> {
             self.forgotten = Some(end);
             self.assembler.forget_unused();
         }
-        if due || self.assembler.remembered_bytes() > MAX_REMEMBERED {
+        if due || self.assembler.remembered_bytes() > self.budget.remembered {
             self.assembler.forget();
-            allocator::give_back();
         }
+        self.returning.after_epoch();
         open
     }
 

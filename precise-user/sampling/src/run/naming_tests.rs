@@ -121,14 +121,14 @@ fn what_finds_no_room_is_counted_and_its_epoch_is_not_lost() {
     let (first, window) = epoch(1);
     naming.epoch(first, window, drained(&[cell(PID, CODE, 1)]));
     // Pretends that this much is waiting.
-    naming.waiting.cells.fetch_add(CELLS_WAITING, Relaxed);
-    naming.waiting.sideband.fetch_add(SIDEBAND_WAITING, Relaxed);
+    naming.waiting.cells.fetch_add(naming.budget.cells, Relaxed);
+    naming.waiting.sideband.fetch_add(naming.budget.sideband, Relaxed);
     naming.sideband(exec(1_500, PID, "lost").to_vec());
     let (second, window) = epoch(2);
     naming.epoch(second, window, drained(&[cell(PID, CODE, 5), cell(PID, CODE + 4, 6)]));
     assert_eq!((naming.dropped(), naming.sideband_dropped()), (&[11][..], 2));
-    naming.waiting.cells.fetch_sub(CELLS_WAITING, Relaxed);
-    naming.waiting.sideband.fetch_sub(SIDEBAND_WAITING, Relaxed);
+    naming.waiting.cells.fetch_sub(naming.budget.cells, Relaxed);
+    naming.waiting.sideband.fetch_sub(naming.budget.sideband, Relaxed);
     let (third, window) = epoch(3);
     naming.epoch(third, window, drained(&[cell(PID, CODE, 7)]));
     let waiting = naming.waiting.clone();

@@ -66,6 +66,7 @@ pub struct PlanBuilder {
     duration: Option<Duration>,
     stop_file: Option<PathBuf>,
     purpose: Purpose,
+    captures: bool,
     dimensions: Option<Vec<Dimension>>,
     call_chains: bool,
     granule: Option<u64>,
@@ -296,6 +297,13 @@ impl PlanBuilder {
     /// groups by latency if the events have it.
     pub fn series(mut self) -> Self {
         self.purpose = Purpose::Series;
+        self
+    }
+
+    /// Sets whether a run for time series is also grouped as a capture is by default, so that its
+    /// rows are captures too. Default: false.
+    pub fn captures(mut self, captures: bool) -> Self {
+        self.captures = captures;
         self
     }
 
@@ -589,34 +597,39 @@ impl PlanBuilder {
             }
         }
         are_there(&dimensions, requests)?;
-        match (&self.dimensions, self.purpose) {
-            (_, Purpose::Series) => {
-                if has(|fields| fields.latency) && !dimensions.contains(&Dimension::Latency) {
-                    dimensions.push(Dimension::Latency);
-                }
+        let by_default = match (&self.dimensions, self.purpose) {
+            (_, Purpose::Series) if !self.captures => {
+                has(|fields| fields.latency).then_some(Dimension::Latency).into_iter().collect()
             }
-            (Some(_), _) => {}
-            (None, _) if c2c => dimensions.extend(Preset::C2c.dimensions().iter().flat_map(|own| own.iter())),
-            (None, _) => {
-                dimensions.extend([Dimension::Ip, Dimension::Cgroup, Dimension::Process]);
-                for (there, dimension) in [
-                    (has(|fields| fields.data_source), Dimension::Source),
-                    (has(|fields| fields.latency), Dimension::Latency),
-                    // Users ask for the data source more often than for the outcome, so it wins if
-                    // an event has both.
-                    (has(|fields| fields.outcome && !fields.data_source), Dimension::Outcome),
-                ] {
-                    if there {
-                        dimensions.push(dimension);
-                    }
-                }
-            }
-        }
+            (Some(_), Purpose::Capture | Purpose::Live | Purpose::Stream(_)) => Vec::new(),
+            _ if c2c => Preset::C2c.dimensions().into_iter().flatten().copied().collect(),
+            _ => cheap(has),
+        };
+        let missing = |dimension: &Dimension| !dimensions.contains(dimension);
+        let more: Vec<Dimension> = by_default.into_iter().filter(missing).collect();
+        dimensions.extend(more);
         if self.call_chains && !dimensions.contains(&Dimension::Stack) {
             dimensions.push(Dimension::Stack);
         }
         with_chains(dimensions)
     }
+}
+
+/// Returns the dimensions that are cheap and that some of the events have.
+fn cheap(has: impl Fn(fn(&Fields) -> bool) -> bool) -> Vec<Dimension> {
+    let mut dimensions = vec![Dimension::Ip, Dimension::Cgroup, Dimension::Process];
+    for (there, dimension) in [
+        (has(|fields| fields.data_source), Dimension::Source),
+        (has(|fields| fields.latency), Dimension::Latency),
+        // Users ask for the data source more often than for the outcome, so it wins if an event has
+        // both.
+        (has(|fields| fields.outcome && !fields.data_source), Dimension::Outcome),
+    ] {
+        if there {
+            dimensions.push(dimension);
+        }
+    }
+    dimensions
 }
 
 /// Adds the dimensions that call chains need, if the dimensions include call chains.

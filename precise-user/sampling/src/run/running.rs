@@ -17,14 +17,15 @@ use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::sideband::Mappings;
 use crate::machine::Root;
+use crate::run::budget::NamesBudget;
 use crate::run::cost::Cost;
 use crate::run::naming_thread::Around;
 use crate::run::opening::Sampled;
-use crate::run::plan::{CallGraph, Plan, PlannedEvent};
+use crate::run::plan::{CallGraph, Plan, PlannedEvent, Target};
 use crate::run::session::{End, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
-use crate::unwind::{Fallback, UnwindReport, Unwinder};
+use crate::unwind::{Fallback, UnwindReport, UnwindTarget, Unwinder};
 use precise_model::{Dimension, Epoch, EventInfo, Machine};
 
 /// Interval between reads of sideband and rings within an epoch, so that a burst of process starts
@@ -34,10 +35,6 @@ const SIDEBAND_INTERVAL: Duration = Duration::from_millis(50);
 /// The least time that the end of an epoch may be late before samples are dropped, for short
 /// epochs. A machine at its limit delays user space, and its samples are the ones that matter.
 const LEAST_LEASE: Duration = Duration::from_secs(1);
-
-/// The memory of the cells and call chains that were read before the end of their epoch, in bytes.
-/// If they take more, the epoch ends early: no sample is lost, and the time axis stays true.
-const MOST_EARLY: usize = 32 << 20;
 
 /// A run with everything open, before sampling.
 pub(crate) struct Opened {
@@ -127,7 +124,11 @@ impl Opened {
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
         let around = Around::of(plan);
-        let sampled = around.sampled.clone();
+        let followed = match (&plan.target, session.waiting_command()) {
+            (_, Some(id)) => UnwindTarget::Command(id),
+            (Target::Processes(ids) | Target::Threads(ids), _) => UnwindTarget::These(ids.clone()),
+            (Target::All | Target::Command(_), None) => UnwindTarget::All,
+        };
         let allowance = plan.budget.map(|budget| Allowance::new(budget, plan.cpus.len()));
         let mut naming = Naming::start(assembler, processes, sink, events, allowance, around, || {
             early.append(&mut session.sideband());
@@ -137,7 +138,7 @@ impl Opened {
         let fallback = Fallback { frame_pointers: plan.call_graph == CallGraph::Auto };
         let mut unwinder = None;
         if let (Some(memory), Some(files)) = (memory, files) {
-            let started = Unwinder::start(memory, files, fallback, sampled, || {
+            let started = Unwinder::start(memory, files, fallback, followed, || {
                 early.append(&mut session.sideband());
                 !session.must_end()
             })?;
@@ -174,7 +175,7 @@ fn drained(event: &mut Sampled) -> Result<Drained, SamplingError> {
     Ok(Drained { cells, chains })
 }
 
-fn unix_ns() -> u64 {
+pub(crate) fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
@@ -222,7 +223,8 @@ impl<S: RowSink> Running<S> {
                         // The sooner a new program is known, the more of its chains are whole.
                         self.take_sideband();
                     }
-                    if self.read_early()? > MOST_EARLY {
+                    // No sample is lost, and the time axis stays true.
+                    if self.read_early()? > NamesBudget::of_this_machine().early {
                         self.end_epoch()?;
                         each(self)?;
                     }
@@ -265,7 +267,7 @@ impl<S: RowSink> Running<S> {
             if filling.must_be_read(event.sampler.fill()) {
                 early.add(drained(event)?);
                 filling.was_read();
-                if early.bytes() > MOST_EARLY {
+                if early.bytes() > NamesBudget::of_this_machine().early {
                     early.join();
                 }
                 bytes += early.bytes();

@@ -25,6 +25,7 @@ use crate::machine::{MachineInfo, Root, Sysctls};
 use crate::reader::Reader;
 use crate::rights;
 use crate::rights::Rights;
+use crate::run::budget::NamesBudget;
 use crate::run::verdict;
 use crate::symbols::cgroup::{Cgroups, PerfEventOn};
 use crate::symbols::process::Limits;
@@ -161,7 +162,11 @@ impl Session {
         // Not earlier: the new thread inherits the privileges of the thread that starts it.
         let symbolizer = Symbolizer::spawn(SymbolOptions::default(), reader)
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
-        let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
+        let whereabouts = Whereabouts {
+            symbolizer,
+            cgroups,
+            processes: Processes::new(Limits { bytes: NamesBudget::of_this_machine().processes }),
+        };
         let nameless = nameless(plan);
         let with_own = own::note(plan, &machine);
         let session = Self {
@@ -211,6 +216,11 @@ impl Session {
     /// Returns the size in bytes of all rings that the kernel writes to.
     pub fn ring_memory(&self) -> usize {
         self.events.iter().map(|event| event.sampler.ring_memory()).sum::<usize>() + self.sideband.memory()
+    }
+
+    /// Returns the process id of the command, as long as it waits for its release.
+    pub fn waiting_command(&self) -> Option<u32> {
+        self.held.as_ref().map(|held| held.pid)
     }
 
     /// Returns the sideband records since the last call.

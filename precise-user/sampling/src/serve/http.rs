@@ -1,4 +1,4 @@
-//! The HTTP/1 server: it serves one page, on a thread of its own, and trusts no client.
+//! The HTTP/1 server: it answers on a thread of its own, and trusts no client.
 //!
 //! The thread that reads the tables is never involved, so requests can neither delay it nor count
 //! as its cost. There is no limit of requests per second: all users of a machine share its loopback
@@ -19,12 +19,13 @@ use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
-    header::{ALLOW, CONTENT_TYPE, HeaderValue, VARY},
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY, WWW_AUTHENTICATE},
     server::conn::http1,
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     runtime::Runtime,
     sync::oneshot,
@@ -33,8 +34,11 @@ use tokio::{
 };
 
 use super::{
+    access::Access,
     connections::{Bounds, Connections, Place},
     format::PageFormat,
+    front::Front,
+    health,
     hosts::{HostRule, Hosts},
     page::Page,
     traffic::Closed,
@@ -47,7 +51,9 @@ const REQUEST_BYTES: usize = 8 << 10;
 /// The pause after a connection could not be accepted for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
-const WELCOME: &str = "precise: the metrics are at /metrics\n";
+const NOT_HERE: &str = "precise has the pages /, /metrics, /healthz and /readyz\n";
+const NO_TOKEN: &str =
+    "precise needs its token: as `Authorization: Bearer TOKEN`, or as the password in a browser\n";
 const METHODS: &str = "only GET and HEAD are supported\n";
 const ONE_HOST: &str = "a request must name one host: the Host field is missing, repeated or invalid\n";
 const UNKNOWN_HOST: &str = "precise does not know this host name as its own, which protects it from DNS \
@@ -58,6 +64,7 @@ const UNKNOWN_HOST: &str = "precise does not know this host name as its own, whi
 pub struct Listening {
     listener: TcpListener,
     hosts: HostRule,
+    access: Access,
     /// The address. If port 0 was requested, it has the port that the kernel chose.
     pub address: SocketAddr,
 }
@@ -67,17 +74,27 @@ pub struct Listening {
 ///
 /// # Errors
 ///
-/// Returns an error if the address does not belong to this machine, or is in use.
-pub fn listen(address: SocketAddr, hosts: Hosts) -> Result<Listening, SamplingError> {
-    let bind = || {
+/// Returns an error if the address does not belong to this machine, is in use, or needs more than
+/// `access` asks for.
+pub fn listen(address: SocketAddr, hosts: Hosts, access: Access) -> Result<Listening, SamplingError> {
+    access.allows(address)?;
+    let bind = move || {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        Ok(Listening { listener, hosts: hosts.rule(address.ip()), address })
+        Ok(Listening { listener, hosts: hosts.rule(address.ip()), access, address })
     };
     bind().map_err(|error: io::Error| {
         SamplingError::failed(format!("cannot listen on {address}"), error).remedy(Remedy::OtherAddress)
     })
+}
+
+impl Listening {
+    /// Returns the scheme and the address, as a browser takes them.
+    pub fn url(&self) -> String {
+        let scheme = if self.access.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
 }
 
 /// The thread that answers requests, until this is dropped. Connections that are open then are
@@ -97,19 +114,24 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts to answer requests with the page.
+    /// Starts to answer requests with the pages for programs and for people.
     ///
     /// # Errors
     ///
     /// Returns an error if the thread or its event loop cannot be started.
-    pub fn start(listening: Listening, page: Arc<Page>) -> Result<Self, SamplingError> {
-        Self::within(listening, page, Bounds::default())
+    pub fn start(listening: Listening, page: Arc<Page>, front: Arc<Front>) -> Result<Self, SamplingError> {
+        Self::within(listening, page, front, Bounds::default())
     }
 
-    fn within(listening: Listening, page: Arc<Page>, bounds: Bounds) -> Result<Self, SamplingError> {
+    fn within(
+        listening: Listening,
+        page: Arc<Page>,
+        front: Arc<Front>,
+        bounds: Bounds,
+    ) -> Result<Self, SamplingError> {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = mpsc::channel();
-        let Listening { listener, hosts, address: _ } = listening;
+        let Listening { listener, hosts, access, address: _ } = listening;
         let body = move || {
             let (runtime, listener) = match prepare(listener) {
                 Ok(prepared) => prepared,
@@ -120,7 +142,7 @@ impl Server {
                 }
             };
             let connections = Connections::new(bounds, page.traffic());
-            let answering = Arc::new(Answering { page, hosts, connections, bounds });
+            let answering = Arc::new(Answering { page, front, hosts, access, connections, bounds });
             let _dead = tell.send(Ok(()));
             runtime.block_on(async {
                 tokio::select! {
@@ -159,7 +181,9 @@ fn prepare(listener: TcpListener) -> io::Result<(Runtime, tokio::net::TcpListene
 #[derive(Debug)]
 struct Answering {
     page: Arc<Page>,
+    front: Arc<Front>,
     hosts: HostRule,
+    access: Access,
     connections: Arc<Connections>,
     bounds: Bounds,
 }
@@ -189,10 +213,38 @@ impl Answering {
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream, place: Place) {
+        let served = async {
+            match &self.access.tls {
+                None => self.clone().requests(stream, place).await,
+                Some(tls) => match timeout(self.bounds.head, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => self.clone().requests(stream, place).await,
+                    Ok(Err(_)) => Some(Closed::Invalid),
+                    Err(_) => Some(Closed::Deadline),
+                },
+            }
+        };
+        let closed = timeout(self.bounds.whole, served).await.unwrap_or(Some(Closed::Deadline));
+        closed.into_iter().for_each(|why| self.page.traffic().closed(why));
+    }
+
+    /// Answers the requests of a connection. Returns why it was closed before an answer was sent.
+    async fn requests(
+        self: Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        place: Place,
+    ) -> Option<Closed> {
+        let place = Arc::new(place);
         let service = service_fn(|request: Request<Incoming>| {
-            let answer = self.answer(&request, &place);
-            self.page.traffic().answered(answer.status());
-            async { Ok::<_, Infallible>(answer) }
+            let (answering, place) = (self.clone(), place.clone());
+            let route = answering.route(&request);
+            async move {
+                let answer = match route {
+                    Ok(route) => answering.answer(route, &place).await,
+                    Err(refusal) => *refusal,
+                };
+                answering.page.traffic().answered(answer.status());
+                Ok::<_, Infallible>(answer)
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -200,38 +252,73 @@ impl Answering {
             .max_buf_size(REQUEST_BYTES)
             .keep_alive(false)
             .serve_connection(TokioIo::new(stream), service);
-        let closed = match timeout(self.bounds.whole, connection).await {
-            Err(_) => Closed::Deadline,
-            Ok(Err(error)) if error.is_timeout() => Closed::Deadline,
-            Ok(Err(error)) if error.is_parse() => Closed::Invalid,
+        match connection.await {
+            Err(error) if error.is_timeout() => Some(Closed::Deadline),
+            Err(error) if error.is_parse() => Some(Closed::Invalid),
             // The answer was sent, or the client closed the connection.
-            Ok(_) => return,
-        };
-        self.page.traffic().closed(closed);
+            _ => None,
+        }
     }
 
-    fn answer(&self, request: &Request<Incoming>, place: &Place) -> Response<Full<Bytes>> {
-        let plain = |status, text: &'static str| answer(status, TEXT, Bytes::from_static(text.as_bytes()));
+    /// Returns what is asked for, or the refusal.
+    fn route(&self, request: &Request<Incoming>) -> Result<Route, Box<Refusal>> {
+        let refuse = |refusal| Err(Box::new(refusal));
         let (headers, method, target) = (request.headers(), request.method(), request.uri());
         match self.hosts.refuses(request.version(), target, headers) {
             None => {}
-            Some(status @ StatusCode::MISDIRECTED_REQUEST) => return plain(status, UNKNOWN_HOST),
-            Some(status) => return plain(status, ONE_HOST),
+            Some(status @ StatusCode::MISDIRECTED_REQUEST) => return refuse(plain(status, UNKNOWN_HOST)),
+            Some(status) => return refuse(plain(status, ONE_HOST)),
         }
-        let path = target.path();
-        if path != "/" && path != "/metrics" {
-            return plain(StatusCode::NOT_FOUND, WELCOME);
+        let route = match target.path() {
+            "/" => Route::Front,
+            "/metrics" => Route::Metrics(PageFormat::accepted(headers)),
+            "/healthz" => Route::Health,
+            "/readyz" => Route::Ready,
+            _ => return refuse(plain(StatusCode::NOT_FOUND, NOT_HERE)),
+        };
+        // Whoever starts a service again often cannot send a token.
+        let open = matches!(route, Route::Health | Route::Ready);
+        if !open && self.access.token.as_ref().is_some_and(|token| !token.is_in(headers)) {
+            let mut refusal = plain(StatusCode::UNAUTHORIZED, NO_TOKEN);
+            let ask = HeaderValue::from_static("Basic realm=\"precise\", Bearer");
+            refusal.headers_mut().insert(WWW_AUTHENTICATE, ask);
+            return refuse(refusal);
         }
         if method != Method::GET && method != Method::HEAD {
             let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, METHODS);
             refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return refusal;
+            return refuse(refusal);
         }
-        if path == "/" {
-            return plain(StatusCode::OK, WELCOME);
+        Ok(route)
+    }
+
+    async fn answer(&self, route: Route, place: &Place) -> Response<Full<Bytes>> {
+        let unavailable =
+            |why: &str| answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n").into());
+        match route {
+            Route::Health => match self.page.status(|status| health::unhealthy(status, Instant::now())) {
+                None => plain(StatusCode::OK, "ok\n"),
+                Some(why) => unavailable(&why),
+            },
+            Route::Ready => match self.page.status(|status| health::unready(status, Instant::now())) {
+                None => plain(StatusCode::OK, "ready\n"),
+                Some(why) => unavailable(&why),
+            },
+            Route::Metrics(format) => self.metrics(format, place),
+            Route::Front => match self.front.html().await {
+                Ok(html) => {
+                    place.answers(&html, Instant::now());
+                    let mut page = answer(StatusCode::OK, "text/html; charset=utf-8", html);
+                    page.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                    page
+                }
+                Err(why) => unavailable(&format!("there is no page yet: {why}")),
+            },
         }
-        let format = PageFormat::accepted(headers);
-        match self.page.text(format) {
+    }
+
+    fn metrics(&self, format: PageFormat, place: &Place) -> Response<Full<Bytes>> {
+        match self.page.text(format, self.front.cpu_ns()) {
             Ok(text) => {
                 place.answers(&text, Instant::now());
                 let mut page = answer(StatusCode::OK, format.content_type(), text);
@@ -244,6 +331,26 @@ impl Answering {
             }
         }
     }
+}
+
+/// The answer to a request that is not answered otherwise.
+type Refusal = Response<Full<Bytes>>;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug)]
+enum Route {
+    /// The page for people.
+    Front,
+    /// The numbers for programs.
+    Metrics(PageFormat),
+    /// Whether the run goes on.
+    Health,
+    /// Whether its numbers can be relied on.
+    Ready,
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    answer(status, TEXT, Bytes::from_static(text.as_bytes()))
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";

@@ -3,13 +3,17 @@
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
+    path::{Path, PathBuf},
 };
 
 use super::*;
 use crate::serve::Totals;
+use crate::serve::access::tests::{SECRET, token};
 use crate::serve::status::{EventStatus, Status};
 use crate::serve::totals::Shared;
-use precise_model::Machine;
+use crate::serve::{Painter, Tls};
+use crate::top::{Live, Window};
+use precise_model::{Machine, Meta};
 
 /// Limits that a test can wait for.
 const SHORT: Bounds = Bounds {
@@ -27,10 +31,20 @@ struct Served {
 }
 
 fn served(status: Status, bounds: Bounds) -> Served {
-    let listening = listen(([127, 0, 0, 1], 0).into(), Hosts::default()).unwrap();
+    served_to(Access::default(), status, bounds)
+}
+
+/// Returns the page for people of a run whose last minutes are empty.
+fn front() -> Arc<Front> {
+    let window = Window::new(Duration::from_secs(1), Meta::default());
+    Arc::new(Front::new(Live::new(window), Painter::new(|_| Ok("<!DOCTYPE html>".to_owned()))))
+}
+
+fn served_to(access: Access, status: Status, bounds: Bounds) -> Served {
+    let listening = listen(([127, 0, 0, 1], 0).into(), Hosts::default(), access).unwrap();
     let address = listening.address;
-    let page = Arc::new(Page::new(Shared::new(Totals::new(&[], 10, Machine::default())), status));
-    let server = Server::within(listening, page.clone(), bounds).unwrap();
+    let page = Arc::new(Page::new(Shared::new(Totals::new(&[], 10, Machine::default())), status, None));
+    let server = Server::within(listening, page.clone(), front(), bounds).unwrap();
     Served { _server: server, address, page }
 }
 
@@ -60,6 +74,15 @@ impl Served {
         self.page.traffic().closed_for(why)
     }
 
+    /// Waits until a connection was counted as closed for this reason.
+    fn until_closed(&self, why: Closed) {
+        let begin = Instant::now();
+        while self.closed(why) == 0 {
+            assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", self.page.traffic());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     fn answered(&self, status: StatusCode) -> u64 {
         self.page.traffic().answers().filter(|(of, _)| *of == status).map(|(_, count)| count).sum()
     }
@@ -87,8 +110,19 @@ fn what_is_answered() {
     assert!(!plain.contains("# EOF") && plain.contains("# TYPE precise_epochs_total counter\n"), "{plain}");
     let head = served.said(b"HEAD /metrics HTTP/1.0\r\n\r\n");
     assert!(head.contains("200 OK") && !head.contains("# TYPE"), "{head}");
-    assert!(served.said(b"GET / HTTP/1.0\r\n\r\n").ends_with(WELCOME));
-    assert!(served.said(b"GET /etc/passwd HTTP/1.0\r\n\r\n").contains("404"));
+    let front = served.said(b"GET / HTTP/1.0\r\n\r\n");
+    assert!(
+        front.contains("503 Service") && front.ends_with("the first epoch has not ended yet\n"),
+        "{front}"
+    );
+    let unknown = served.said(b"GET /etc/passwd HTTP/1.0\r\n\r\n");
+    assert!(unknown.contains("404") && unknown.ends_with(NOT_HERE), "{unknown}");
+    assert!(served.said(b"GET /healthz HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nok\n"));
+    let ready = served.said(b"GET /readyz HTTP/1.0\r\n\r\n");
+    assert!(
+        ready.contains("503 Service") && ready.ends_with("the first epoch has not ended yet\n"),
+        "{ready}"
+    );
     let post = served.said(b"POST /metrics HTTP/1.0\r\ncontent-length: 0\r\n\r\n");
     assert!(post.contains("405") && post.contains("allow: GET, HEAD"), "{post}");
     let other = served.said(b"GET /metrics HTTP/1.1\r\nhost: attacker.example\r\n\r\n");
@@ -97,6 +131,71 @@ fn what_is_answered() {
     assert!(none.contains("400 Bad Request") && none.ends_with(ONE_HOST), "{none}");
     let counts = [StatusCode::OK, StatusCode::MISDIRECTED_REQUEST].map(|status| served.answered(status));
     assert_eq!(counts, [4, 1]);
+}
+
+/// Returns the files of a certificate for `localhost` that is only for tests, and of its key.
+fn certificate() -> [PathBuf; 2] {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve/testing");
+    ["certificate.pem", "key.pem"].map(|name| folder.join(name))
+}
+
+#[test]
+fn who_has_no_token_learns_nothing() {
+    let access = Access { token: token(SECRET, 0o600).ok(), tls: None };
+    let served = served_to(access, Status::default(), Bounds::default());
+    for path in ["/", "/metrics"] {
+        let said = served.said(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes());
+        assert!(said.starts_with("HTTP/1.0 401 Unauthorized\r\n") && said.ends_with(NO_TOKEN), "{said}");
+        assert!(said.contains("www-authenticate: Basic realm=\"precise\", Bearer\r\n"), "{said}");
+        let wrong = format!("GET {path} HTTP/1.0\r\nauthorization: Bearer {SECRET}x\r\n\r\n");
+        assert!(served.said(wrong.as_bytes()).contains("401 Unauthorized"), "{path}");
+    }
+    let right = format!("GET /metrics HTTP/1.0\r\nauthorization: Bearer {SECRET}\r\n\r\n");
+    assert!(served.said(right.as_bytes()).contains("precise_epochs_total 0"));
+    // Whoever starts the service again needs none.
+    assert!(served.said(b"GET /healthz HTTP/1.0\r\n\r\n").ends_with("ok\n"));
+    assert_eq!(served.answered(StatusCode::UNAUTHORIZED), 4);
+}
+
+#[test]
+fn tls_is_spoken_where_there_is_a_certificate() {
+    use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+    let [file, key] = certificate();
+    let access = Access { tls: Some(Tls::read(&file, &key).unwrap()), token: None };
+    let served = served_to(access, Status::default(), SHORT);
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&file).unwrap()).unwrap();
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = StreamOwned::new(client, served.connect());
+    stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    assert!(said.ends_with("ok\n"), "{said}");
+    // A client without TLS, and one that never greets.
+    assert!(!served.said(b"GET /healthz HTTP/1.0\r\n\r\n").contains("ok"));
+    served.until_closed(Closed::Invalid);
+    let begin = Instant::now();
+    assert_eq!(rest(&mut served.connect()), "");
+    assert!(begin.elapsed() >= SHORT.head);
+    served.until_closed(Closed::Deadline);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_said() {
+    let [file, key] = certificate();
+    for (certificate, key, says) in [
+        (Path::new("/no/such/file"), key.as_path(), "cannot read the certificate in /no/such/file"),
+        (key.as_path(), key.as_path(), "cannot read the certificate in "),
+        (file.as_path(), file.as_path(), "cannot read the key in "),
+    ] {
+        let said = Tls::read(certificate, key).unwrap_err().with_causes();
+        assert!(said.contains(says), "{said}");
+    }
 }
 
 #[test]
@@ -167,7 +266,7 @@ fn who_never_reads_keeps_nobody_waiting() {
     }
     // After a second, the oldest makes room; the others end by their deadline.
     std::thread::sleep(Duration::from_millis(1100));
-    assert!(served.said(b"GET / HTTP/1.0\r\n\r\n").ends_with(WELCOME));
+    assert!(served.said(b"GET /healthz HTTP/1.0\r\n\r\n").ends_with("ok\n"));
     assert_eq!(served.closed(Closed::Displaced), 1);
     let begin = Instant::now();
     while served.closed(Closed::Deadline) < SHORT.of_one_peer as u64 - 1 {
@@ -185,7 +284,7 @@ fn who_never_reads_keeps_nobody_waiting() {
 #[test]
 fn an_address_that_is_taken_is_said() {
     let served = served(Status::default(), Bounds::default());
-    let failure = listen(served.address, Hosts::default()).unwrap_err();
+    let failure = listen(served.address, Hosts::default(), Access::default()).unwrap_err();
     assert!(failure.with_causes().contains(&served.address.to_string()), "{failure:?}");
     assert_eq!(failure.way_out(), Some(Remedy::OtherAddress), "{failure:?}");
 }

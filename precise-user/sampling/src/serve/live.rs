@@ -1,18 +1,23 @@
 //! A run whose samples are served over HTTP.
 
-use std::{process::ExitStatus, sync::Arc};
+use std::{process::ExitStatus, sync::Arc, time::Duration};
 
 use super::{
+    captures::{CapturesOptions, Rolling},
+    front::{self, Front, Painter},
     http::{Listening, Server},
     label::Label,
     page::Page,
+    sink::Sinks,
     status::Status,
     totals::{Shared, Totals},
 };
 use crate::error::{ErrorClass, Remedy, SamplingError};
-use crate::machine::{MachineInfo, Root};
+use crate::run::cost::own_cpu_ns;
+use crate::run::live::draft;
 use crate::run::plan::Plan;
 use crate::run::running::{Opened, Running};
+use crate::top::{self, Live, State, Window};
 
 /// A message from a run that is in progress.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +47,21 @@ pub struct Ended {
     pub stopped: Option<String>,
 }
 
+/// What a run serves, and to whom.
+#[derive(Debug)]
+pub struct Service {
+    /// The labels of the series, besides the event.
+    pub labels: Vec<Label>,
+    /// The most series.
+    pub series: usize,
+    /// The socket at which clients ask.
+    pub listening: Listening,
+    /// Makes the page for people.
+    pub painter: Painter,
+    /// How captures are kept; `None`: none.
+    pub captures: Option<CapturesOptions>,
+}
+
 /// Samples according to a plan and serves the totals, until the user or a condition of the plan
 /// ends the run.
 ///
@@ -51,9 +71,7 @@ pub struct Ended {
 /// the run.
 pub async fn run(
     plan: &Plan,
-    labels: &[Label],
-    limit: usize,
-    listening: Listening,
+    service: Service,
     mut progress: impl FnMut(Progress),
 ) -> Result<Ended, SamplingError> {
     let opened = Opened::open(plan)?;
@@ -65,34 +83,70 @@ pub async fn run(
         ring_bytes: opened.ring_bytes(),
         said: said.clone(),
     };
-    let machine = MachineInfo::read(&Root::default()).machine;
-    let totals = Shared::new(Totals::new(labels, limit, machine));
-    let mut run = opened.start(plan, totals.clone())?;
-    let mut status = Status::new(plan, &run);
-    status.update(&mut run)?;
-    let page = Arc::new(Page::new(totals, status.clone()));
+    let Service { labels, series, listening, painter, captures } = service;
+    let (machine, events) = opened.drafts(plan);
+    let mut meta = draft(plan, machine.clone(), events);
+    meta.notes.extend(opened.notes());
+    let sinks = Sinks {
+        totals: Shared::new(Totals::new(&labels, series, machine)),
+        live: Live::new(Window::bounded(front::WINDOW, meta.clone(), front::MOST.0, front::MOST.1)),
+        rolling: captures.map(|options| Rolling::start(options, meta)).transpose()?,
+    };
+    let mut run = opened.start(plan, sinks.clone())?;
+    let mut reporter = Reporter::new(plan, &run, &sinks);
+    reporter.status.update(&mut run, &[])?;
+    let counts = sinks.rolling.as_ref().map(Rolling::counts);
+    let page = Arc::new(Page::new(sinks.totals.clone(), reporter.status.clone(), counts));
+    let front = Arc::new(Front::new(sinks.live.clone(), painter));
     // It stops when the run ends, so no client waits for an answer of a run that is over.
-    let server = Server::start(listening, page.clone())?;
+    let server = Server::start(listening, page.clone(), front)?;
     run.session.release(plan.duration)?;
     progress(started);
-    let each = |run: &mut Running<Shared>| {
+    let each = |run: &mut Running<Sinks>| {
         if server.is_finished() {
             let died = SamplingError::new(ErrorClass::Failed, "the thread that answers requests died");
             return Err(died.remedy(Remedy::ReportBug));
         }
-        status.update(run)?;
-        page.show(&status);
-        let notes = run.cost.take_notes().into_iter().chain(run.session.take_news());
-        notes.for_each(|note| progress(Progress::Note(note)));
+        let notes = reporter.epoch(run)?;
+        page.show(&reporter.status);
+        notes.into_iter().for_each(|note| progress(Progress::Note(note)));
         Ok(())
     };
     let end = run.until_end(plan.epoch, each).await;
     drop(server);
     let command = run.session.stop(end?)?;
     run.end_epoch()?;
+    let mut notes = reporter.epoch(&mut run)?;
     run.session.end_command();
     let (mut session, named) = run.name_the_rest()?;
-    let notes = session.notes(named.busiest).into_iter().chain(named.notes);
-    let notes = notes.filter(|note| !said.contains(note)).collect();
+    sinks.rolling.iter().for_each(Rolling::end);
+    notes.extend(session.notes(named.busiest).into_iter().chain(named.notes));
+    notes.retain(|note| !said.contains(note));
     Ok(Ended { notes, command, stopped: session.stopped().map(str::to_owned) })
+}
+
+/// Tells the pages and the captures of the state at the end of each epoch.
+struct Reporter<'a> {
+    plan: &'a Plan,
+    sinks: &'a Sinks,
+    status: Status,
+    /// The time and the CPU time of this process at the end of the last epoch.
+    own: (Duration, u64),
+}
+
+impl<'a> Reporter<'a> {
+    fn new(plan: &'a Plan, run: &Running<Sinks>, sinks: &'a Sinks) -> Self {
+        let (status, own) = (Status::new(plan, run), (run.elapsed(), own_cpu_ns()));
+        Self { plan, sinks, status, own }
+    }
+
+    /// Reports an epoch that was handed to naming. Returns the notes of the run loop.
+    fn epoch(&mut self, run: &mut Running<Sinks>) -> Result<Vec<String>, SamplingError> {
+        let changes = run.cost.take_rate_changes();
+        self.status.update(run, &changes)?;
+        let notes: Vec<_> = run.cost.take_notes().into_iter().chain(run.session.take_news()).collect();
+        let state = top::state(self.plan, &self.sinks.live, run, changes, &mut self.own)?;
+        self.sinks.state(State { notes: notes.clone(), ..state });
+        Ok(notes)
+    }
 }

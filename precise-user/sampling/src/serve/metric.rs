@@ -111,6 +111,26 @@ metrics! {
     CLOSED: Counter "precise_closed_connections", "reason",
         "Connections closed without an answer: `displaced` by a newer one, `refused` for lack of room, \
          over a `deadline`, `invalid` HTTP, `not_accepted` from the kernel.";
+    CAPTURES: Counter "precise_captures", "",
+        "Captures that were completed. This and the following are absent without --captures.";
+    LAST_CAPTURE: Gauge "precise_last_capture_timestamp_seconds", "",
+        "When the last capture was completed. Absent before the first one.";
+    KEPT_CAPTURES: Gauge "precise_kept_captures", "",
+        "Captures in the folder, with partial ones of runs that were killed.";
+    KEPT_BYTES: Gauge "precise_kept_captures_bytes", "",
+        "Size of the captures in the folder.";
+    REMOVED: Counter "precise_removed_captures", "reason",
+        "Captures that were removed: beyond --keep-bytes (`bytes`) or --keep-age (`age`), or because of a full disk (`disk_full`).";
+    UNCAPTURED: Counter "precise_failed_captures", "reason",
+        "Captures that could not be completed. What was written of them until then may be in a partial file.";
+    DROPPED: Counter "precise_uncaptured_samples", "reason",
+        "Samples that are in no complete capture. They are in the series.";
+    UPLOADS: Counter "precise_uploads", "result",
+        "Captures by what became of their upload: `done`, `failed` after all attempts, `skipped` because too many waited, `gone` because they were removed before.";
+    UPLOAD_RETRIES: Counter "precise_upload_retries", "",
+        "Attempts to upload a capture after its first one.";
+    UPLOADS_WAITING: Gauge "precise_waiting_uploads", "",
+        "Captures that wait to be uploaded.";
     SERIES: Gauge "precise_series", "",
         "Combinations of labels that have a series now.";
     SERIES_LIMIT: Gauge "precise_series_limit", "",

@@ -6,24 +6,36 @@
 //! limit on the number of combinations. A page shows the state at the end of an epoch, and is made
 //! once per epoch, no matter how often it is requested, by the thread that answers requests.
 //!
-//! Storage, rates, percentiles and alerts are left to the scraper. There is no TLS and there are no
-//! passwords: the server listens at the address it is given, by default one that only this machine
-//! can reach.
+//! Storage, rates, percentiles and alerts are left to the scraper. By default only this machine can
+//! ask; an address that others can reach needs TLS and a token ([`Access`]).
+//!
+//! Beside the series, the run can be kept as [captures](CapturesOptions) of some minutes each, and
+//! people see the last minutes on a page ([`Painter`]).
 
+mod access;
+mod captures;
 mod connections;
 mod format;
+mod front;
+mod health;
 mod hosts;
 mod http;
 mod label;
 pub mod live;
 mod metric;
 mod page;
+mod sink;
 mod status;
+mod tls;
 mod totals;
 mod traffic;
 
+pub use access::{Access, Token};
+pub use captures::{CapturesOptions, Retention, Upload};
+pub use front::Painter;
 pub use hosts::{Hosts, InvalidHost};
 pub use http::{Listening, listen};
 pub use label::{Label, UnfitLabel};
 pub use metric::{Metric, MetricKind};
+pub use tls::Tls;
 pub use totals::{IDLE, Series, Totals};

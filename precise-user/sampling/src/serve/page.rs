@@ -16,6 +16,7 @@ use prometheus_client::{
 };
 
 use super::{
+    captures::{CaptureCounts, CapturesTable},
     format::{self, PageFormat},
     label::Pair,
     metric::{self, Metric, MetricKind},
@@ -34,6 +35,8 @@ pub(super) struct Page {
     totals: Shared,
     status: Mutex<Status>,
     traffic: Arc<Traffic>,
+    /// `None` if the run keeps no captures.
+    captures: Option<Arc<CaptureCounts>>,
     made: Mutex<Made>,
 }
 
@@ -48,8 +51,9 @@ struct Made {
 }
 
 impl Page {
-    pub fn new(totals: Shared, status: Status) -> Self {
-        Self { totals, status: Mutex::new(status), traffic: Arc::default(), made: Mutex::default() }
+    pub fn new(totals: Shared, status: Status, captures: Option<Arc<CaptureCounts>>) -> Self {
+        let (status, traffic) = (Mutex::new(status), Arc::default());
+        Self { totals, status, traffic, captures, made: Mutex::default() }
     }
 
     /// Sets the state of the run that pages show from now on.
@@ -62,9 +66,15 @@ impl Page {
         self.traffic.clone()
     }
 
+    /// Calls `of` with the state of the run.
+    pub fn status<T>(&self, of: impl FnOnce(&Status) -> T) -> T {
+        of(&self.status.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Returns the page of the last epoch. It is made once per epoch and format. Must be called on
-    /// the thread that answers requests, whose CPU time the page shows.
-    pub fn text(&self, format: PageFormat) -> Result<Bytes, fmt::Error> {
+    /// the thread that answers requests, whose CPU time the page shows; `painting` is that of the
+    /// page for people, in nanoseconds.
+    pub fn text(&self, format: PageFormat, painting: u64) -> Result<Bytes, fmt::Error> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let epochs = shown.epochs;
@@ -75,8 +85,9 @@ impl Page {
             let contents = Contents {
                 status,
                 totals: self.totals.with(|totals| totals.snapshot()),
-                answering: thread_cpu_ns(),
+                answering: thread_cpu_ns() + painting,
                 traffic: self.traffic.clone(),
+                captures: self.captures.as_ref().map(|counts| counts.table()),
             };
             let mut registry = Registry::default();
             registry.register_collector(Box::new(contents));
@@ -103,6 +114,7 @@ struct Contents {
     /// CPU time of the thread that answers requests, in nanoseconds.
     answering: u64,
     traffic: Arc<Traffic>,
+    captures: Option<CapturesTable>,
 }
 
 impl Collector for Contents {
@@ -139,6 +151,7 @@ impl Collector for Contents {
         families.gauge(metric::SERIES_LIMIT, limit as f64)?;
         families.events(status)?;
         families.run(status)?;
+        self.captures.iter().try_for_each(|captures| families.captures(captures))?;
         families.server(self.answering, &self.traffic)
     }
 }
@@ -318,6 +331,26 @@ impl Families<'_, '_> {
         self.infos(metric::BUILD, std::iter::once(vec![version]))
     }
 
+    /// Encodes the metrics of captures.
+    fn captures(&mut self, captures: &CapturesTable) -> fmt::Result {
+        self.counter(metric::CAPTURES, captures.written)?;
+        if captures.last_ns > 0 {
+            self.gauge(metric::LAST_CAPTURE, seconds(captures.last_ns as f64))?;
+        }
+        self.gauge(metric::KEPT_CAPTURES, captures.kept as f64)?;
+        self.gauge(metric::KEPT_BYTES, captures.bytes as f64)?;
+        for (metric, label, values) in [
+            (metric::REMOVED, "reason", &captures.removed),
+            (metric::UNCAPTURED, "reason", &captures.failed),
+            (metric::DROPPED, "reason", &captures.dropped),
+            (metric::UPLOADS, "result", &captures.uploads),
+        ] {
+            self.counters(metric, values.iter().map(|(value, count)| (vec![pair(label, *value)], *count)))?;
+        }
+        self.counter(metric::UPLOAD_RETRIES, captures.retries)?;
+        self.gauge(metric::UPLOADS_WAITING, captures.waiting as f64)
+    }
+
     /// Encodes the metrics of the server.
     fn server(&mut self, answering: u64, traffic: &Traffic) -> fmt::Result {
         self.counter(metric::ANSWERING, seconds(answering as f64))?;
@@ -351,11 +384,11 @@ mod tests {
 
     fn page() -> Page {
         let totals = Totals::new(&Label::parse_list("cgroup").unwrap(), 10, Machine::default());
-        Page::new(Shared::new(totals), status())
+        Page::new(Shared::new(totals), status(), Some(Arc::default()))
     }
 
     fn text(page: &Page) -> String {
-        String::from_utf8(page.text(PageFormat::OpenMetrics).unwrap().into()).unwrap()
+        String::from_utf8(page.text(PageFormat::OpenMetrics, 0).unwrap().into()).unwrap()
     }
 
     fn has(text: &str, line: &str) -> bool {
@@ -383,6 +416,9 @@ mod tests {
             "precise_series_limit 10.0",
             "precise_requests_total{status=\"421\"} 0",
             "precise_closed_connections_total{reason=\"displaced\"} 1",
+            "precise_captures_total 0",
+            "precise_uncaptured_samples_total{reason=\"disk_full\"} 0",
+            "precise_uploads_total{result=\"failed\"} 0",
             "# EOF",
         ] {
             assert!(has(&text, line), "{line} is not in\n{text}");
@@ -424,12 +460,12 @@ mod tests {
     fn a_page_is_made_once_for_each_epoch() {
         let page = page();
         for format in [PageFormat::OpenMetrics, PageFormat::Prometheus] {
-            let first = page.text(format).unwrap();
-            assert_eq!(first.as_ptr(), page.text(format).unwrap().as_ptr(), "{format:?}");
+            let first = page.text(format, 0).unwrap();
+            assert_eq!(first.as_ptr(), page.text(format, 0).unwrap().as_ptr(), "{format:?}");
         }
         page.show(&Status { epochs: 4, ..status() });
         for format in [PageFormat::OpenMetrics, PageFormat::Prometheus] {
-            let second = page.text(format).unwrap();
+            let second = page.text(format, 0).unwrap();
             assert!(has(std::str::from_utf8(&second).unwrap(), "precise_epochs_total 4"), "{format:?}");
         }
     }
@@ -441,8 +477,8 @@ mod tests {
             let text = std::str::from_utf8(text).unwrap();
             text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
         };
-        let open = page.text(PageFormat::OpenMetrics).unwrap();
-        let prometheus = page.text(PageFormat::Prometheus).unwrap();
+        let open = page.text(PageFormat::OpenMetrics, 0).unwrap();
+        let prometheus = page.text(PageFormat::Prometheus, 0).unwrap();
         assert_eq!(values(&open), values(&prometheus));
         let text = std::str::from_utf8(&prometheus).unwrap();
         for metric in Metric::ALL {

@@ -1,15 +1,16 @@
 //! The state of the run as pages show it: ledger, rates, cost.
 
+use std::time::{Duration, Instant};
+
 use crate::error::SamplingError;
 use crate::kernel::event::Rate;
 use crate::machine::Root;
 use crate::run::cost::own_cpu_ns;
+use crate::run::naming::RowSink;
 use crate::run::opening::Sampled;
 use crate::run::plan::Plan;
 use crate::run::running::Running;
-use precise_model::{Ledger, parse_cpu_list};
-
-use super::totals::Shared;
+use precise_model::{Ledger, RateChange, parse_cpu_list};
 
 /// The state of one event.
 #[derive(Clone, Debug, Default)]
@@ -46,11 +47,15 @@ pub(super) struct Status {
     /// The start of sampling and the end of the last epoch, in nanoseconds since the Unix epoch.
     pub start_ns: u64,
     pub last_epoch_ns: u64,
+    /// When this was updated; `None` before the first time.
+    pub updated: Option<Instant>,
+    /// The length of an epoch.
+    pub epoch: Duration,
 }
 
 impl Status {
     /// Returns the state before the first epoch.
-    pub fn new(plan: &Plan, run: &Running<Shared>) -> Self {
+    pub fn new<S: RowSink>(plan: &Plan, run: &Running<S>) -> Self {
         let requests: Vec<_> = run.session.events.iter().map(|event| &event.planned.request).collect();
         // Two series with the same name could not be told apart.
         let unique = |name: &str| requests.iter().filter(|request| request.name == name).count() == 1;
@@ -69,15 +74,20 @@ impl Status {
         Self {
             events: events.collect(),
             budget: plan.budget,
+            epoch: plan.epoch,
             start_ns: run.start_unix_ns,
             last_epoch_ns: run.start_unix_ns,
             ..Self::default()
         }
     }
 
-    /// Updates the state after an epoch.
-    pub fn update(&mut self, run: &mut Running<Shared>) -> Result<(), SamplingError> {
-        let rates = run.cost.take_changes();
+    /// Updates the state after an epoch, in which these were the changes of each event's rate.
+    pub fn update<S: RowSink>(
+        &mut self,
+        run: &mut Running<S>,
+        changes: &[Vec<RateChange>],
+    ) -> Result<(), SamplingError> {
+        let rates = run.cost.rates().into_iter().zip(changes);
         for ((status, event), (rate, changes)) in
             self.events.iter_mut().zip(&mut run.session.events).zip(rates)
         {
@@ -86,7 +96,7 @@ impl Status {
                 Rate::Frequency(frequency) => (None, Some(frequency)),
                 Rate::Count => (None, None),
             };
-            status.rate_changes += changes as u64;
+            status.rate_changes += changes.len() as u64;
             status.ledger = event.ledger(None)?;
         }
         let dropped = run.dropped();
@@ -101,6 +111,7 @@ impl Status {
         self.unsampled = unsampled(&run.session.events);
         self.sideband_lost = run.sideband_lost();
         self.epochs = run.epochs;
+        self.updated = Some(Instant::now());
         self.last_epoch_ns = self.start_ns + run.elapsed().as_nanos() as u64;
         Ok(())
     }

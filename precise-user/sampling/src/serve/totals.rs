@@ -9,7 +9,6 @@ use std::{
 use precise_common::latency;
 
 use super::label::{Label, Pair, pairs};
-use crate::run::naming::RowSink;
 use precise_model::keys::Key;
 use precise_model::labels::by_keys;
 use precise_model::values::Value;
@@ -204,18 +203,15 @@ impl Shared {
     }
 }
 
-impl RowSink for Shared {
-    fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool {
+impl Shared {
+    /// Adds the rows of the last epoch of `named`.
+    pub fn take(&self, named: &mut Capture, rows: &[Row]) {
         self.with(|totals| {
             if let Some(machine) = totals.machine.take() {
                 named.meta.machine = machine;
             }
             totals.add(named, rows, Instant::now());
         });
-        // A run without an end must not accumulate data per epoch.
-        named.meta.epochs.clear();
-        named.meta.owners.clear();
-        true
     }
 }
 
@@ -331,14 +327,5 @@ mod tests {
         assert_eq!(found(&totals), [("/a".to_owned(), 2), ("/c".to_owned(), 1)]);
         totals.add(&named, &[b], now + IDLE);
         assert_eq!(totals.overflow(0), 1, "{:?}", found(&totals));
-    }
-
-    #[test]
-    fn nothing_of_an_epoch_is_kept() {
-        let mut named = capture();
-        let rows = [row(&mut named, "/a", None, 1, 10)];
-        let mut shared = Shared::new(totals(2));
-        assert!(shared.take(&mut named, &rows));
-        assert!(named.meta.epochs.is_empty() && named.meta.owners.is_empty());
     }
 }

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use hyper::StatusCode;
 
 /// Every status of an answer.
-pub(super) const STATUSES: [StatusCode; 6] = [
+pub(super) const STATUSES: [StatusCode; 8] = [
     StatusCode::OK,
     StatusCode::BAD_REQUEST,
+    StatusCode::UNAUTHORIZED,
     StatusCode::NOT_FOUND,
     StatusCode::METHOD_NOT_ALLOWED,
     StatusCode::MISDIRECTED_REQUEST,
     StatusCode::INTERNAL_SERVER_ERROR,
+    StatusCode::SERVICE_UNAVAILABLE,
 ];
 
 /// Why the server closed a connection before it had sent an answer.

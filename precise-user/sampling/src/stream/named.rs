@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use precise_common::data_src::DataSource;
+use precise_common::mode::in_kernel;
 
 use precise_model::{CodeLocation, DataLocation, Names, Reason};
 use precise_records::Registers;
@@ -36,12 +37,12 @@ pub struct Named<'a> {
 impl Named<'_> {
     /// Returns whether the sample was taken in the kernel.
     pub fn kernel(&self) -> bool {
-        (self.sample.ip as i64) < 0
+        in_kernel(self.sample.ip)
     }
 
     /// Returns whether this address must be hidden from this user.
     pub fn hides(&self, address: u64) -> bool {
-        self.kernel_hidden && (address as i64) < 0
+        self.kernel_hidden && in_kernel(address)
     }
 
     /// Returns level, snoop, TLB and lock of the access; `None` if the hardware reported none.

@@ -89,12 +89,16 @@ impl Resolver {
     /// # Errors
     ///
     /// Returns why it cannot be read, in words that follow the path of the file, if that is known.
-    pub fn unwind_info(&mut self, content: ContentId) -> (String, Result<UnwindInfo, String>) {
+    pub fn unwind_info(
+        &mut self,
+        content: ContentId,
+        frame_pointers: bool,
+    ) -> (String, Result<UnwindInfo, String>) {
         let open = self.contents.get(&content).and_then(|&id| Some((id, self.files.get(id)?)));
         let Some((id, open)) = open else {
             return (String::new(), Err("was closed to make room for others".to_owned()));
         };
-        let info = self.reader.unwind(id, &open.file);
+        let info = self.reader.unwind(id, &open.file, frame_pointers);
         (open.path.clone(), info.map_err(|trouble| format!("cannot be read: {trouble}")))
     }
 }

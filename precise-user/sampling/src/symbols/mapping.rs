@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::charge::{Account, BLOCK, COUNTERS, Charge};
 use super::shared_maps::SharedMaps;
+use precise_common::mode::{VSYSCALL, in_vsyscall};
 use precise_records::record::FileId;
 
 #[cfg(test)]
@@ -17,6 +18,8 @@ const MAX_REPLACED: usize = 64;
 /// How far below the known stack, in bytes, an address still counts as stack: stacks grow without a
 /// record.
 const STACK_GROWTH: u64 = 8 << 20;
+/// The length of the vsyscall page in bytes.
+const VSYSCALL_BYTES: u64 = 4096;
 /// The largest distance in bytes between the program and the heap, which the kernel randomizes.
 const BRK_RANDOM: u64 = 1 << 30;
 
@@ -39,6 +42,8 @@ pub enum MapKind {
     Anon,
     /// The vDSO.
     Vdso,
+    /// The vsyscall page, which is at one address in every process. No record reports it.
+    Vsyscall,
     /// A memfd: a file without a name in any directory, used by JITs.
     Memfd,
     /// Anything else: `[vvar]`, device memory, rings.
@@ -122,6 +127,20 @@ impl Mapping {
             && self.image == other.image
             && (self.image.is_none()
                 || self.start.wrapping_sub(self.page_offset) == other.start.wrapping_sub(other.page_offset))
+    }
+
+    /// Returns the mapping of the vsyscall page.
+    fn vsyscall() -> Self {
+        Self {
+            start: VSYSCALL,
+            end: VSYSCALL + VSYSCALL_BYTES,
+            page_offset: 0,
+            executable: true,
+            writable: false,
+            kind: MapKind::Vsyscall,
+            image: None,
+            since: 0,
+        }
     }
 
     /// Returns the part of this mapping in `range`.
@@ -305,6 +324,9 @@ impl AddressSpace {
     /// Returns the mapping that held `address` in `window`: the newest if there were several, and
     /// whether there were several.
     pub fn find(&self, address: u64, window: &Range<u64>) -> Option<(Mapping, bool)> {
+        if in_vsyscall(address) {
+            return Some((Mapping::vsyscall(), false));
+        }
         let current = self.current(address).filter(|m| m.since < window.end.max(1));
         let earlier = |m: &&(u64, Mapping)| {
             let (until, mapping) = m;

@@ -212,3 +212,11 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn the_vsyscall_page_is_in_every_space() {
+    let space = AddressSpace::default();
+    let (page, ambiguous) = space.find(VSYSCALL + 0x400, &ALWAYS).expect("mapped");
+    assert_eq!((page.kind, page.start, ambiguous), (MapKind::Vsyscall, VSYSCALL, false));
+    assert_eq!(space.find(VSYSCALL + VSYSCALL_BYTES, &ALWAYS), None);
+}

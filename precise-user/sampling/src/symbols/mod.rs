@@ -35,6 +35,7 @@ pub(crate) mod procfs;
 mod query;
 mod recent;
 mod resolve;
+mod return_sites;
 mod shared_maps;
 mod vaddr;
 mod worker;

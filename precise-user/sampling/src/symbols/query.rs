@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::mapping::Mapped;
 use super::process::Processes;
+use precise_common::mode::in_kernel;
 use precise_model::Reason;
 
 /// A query for the code location of an instruction.
@@ -51,9 +52,8 @@ impl CodeQuery {
 
 impl DataQuery {
     /// Creates a query for `granule` bytes at an address that process `pid` accessed in `window`.
-    /// Addresses in the upper half of the address space are kernel addresses.
     pub fn new(processes: &Processes, pid: u32, address: u64, granule: u64, window: &Range<u64>) -> Self {
-        if address >> 63 != 0 {
+        if in_kernel(address) {
             return Self {
                 kernel: true,
                 address,

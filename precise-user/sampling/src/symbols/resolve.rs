@@ -60,7 +60,7 @@ pub struct Resolver {
     answers: Answers,
     /// The functions of perf maps that the present batch asks for.
     jit: FxHashMap<JitKey, (String, u64)>,
-    notes: Notes,
+    pub(super) notes: Notes,
 }
 
 /// The symbol of a file at one address.
@@ -166,7 +166,7 @@ impl Resolver {
 
     /// Returns where to look for the first of these addresses: for as many as have no more files
     /// than may be open, so that all of them are open until they are resolved.
-    fn places<'q>(&mut self, addresses: impl Iterator<Item = Asked<'q>>) -> Vec<AddressTarget> {
+    pub(super) fn places<'q>(&mut self, addresses: impl Iterator<Item = Asked<'q>>) -> Vec<AddressTarget> {
         let mut files = FxHashSet::default();
         let mut places = Vec::new();
         for (kernel, mapping, address) in addresses {
@@ -209,6 +209,7 @@ impl Resolver {
                 }
                 _ => AddressTarget::NoFile(Reason::FileMissing),
             },
+            MapKind::Vsyscall => AddressTarget::Vsyscall,
             MapKind::Heap | MapKind::Stack | MapKind::Anon | MapKind::Special => AddressTarget::Memory,
         }
     }
@@ -255,7 +256,7 @@ impl Resolver {
                 AddressTarget::File { file, .. } => {
                     self.files.get(*file).is_none_or(|open| open.elf.is_none())
                 }
-                AddressTarget::Kernel | AddressTarget::Nowhere(_) => false,
+                AddressTarget::Kernel | AddressTarget::Nowhere(_) | AddressTarget::Vsyscall => false,
             };
             if let Ok(mapped) = &query.mapping
                 && code
@@ -425,7 +426,7 @@ impl Resolver {
                     location.file_offset = mapped.file_offset(query.address);
                 }
             }
-            (AddressTarget::Memory, Ok(mapped)) => {
+            (AddressTarget::Memory | AddressTarget::Vsyscall, Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, true)));
             }
             (AddressTarget::File { file, vaddr }, Ok(mapped)) => {
@@ -459,7 +460,7 @@ impl Resolver {
 
 /// The place where an address is to be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AddressTarget {
+pub(super) enum AddressTarget {
     /// In the kernel.
     Kernel,
     /// In no known mapping.
@@ -470,6 +471,8 @@ enum AddressTarget {
     File { file: FileId, vaddr: Option<u64> },
     /// In memory without a file.
     Memory,
+    /// In the vsyscall page, which has no symbols and no file.
+    Vsyscall,
 }
 
 /// Returns the variable at an address. A symbol without a size is a marker of the linker, not a
@@ -537,6 +540,7 @@ fn region_name(mapped: &Mapped, memory: bool) -> Cow<'_, str> {
         (MapKind::Heap, _) => Cow::Borrowed("[heap]"),
         (MapKind::Stack, _) => Cow::Borrowed("[stack]"),
         (MapKind::Vdso, _) => Cow::Borrowed("[vdso]"),
+        (MapKind::Vsyscall, _) => Cow::Borrowed("[vsyscall]"),
         (MapKind::Special, _) => Cow::Borrowed("[special]"),
         _ => Cow::Borrowed("[anon]"),
     }

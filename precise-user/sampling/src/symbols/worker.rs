@@ -18,6 +18,7 @@ use super::resolve::Resolver;
 use crate::reader::Reader;
 use crate::reader::unwind::UnwindInfo;
 use crate::rights;
+use precise_code::ReturnSite;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
 /// Maximum number of waiting requests: enough for all files that a process maps at its start.
@@ -30,7 +31,8 @@ enum Request {
     Code(Vec<CodeQuery>, Sender<Reply<CodeLocation>>),
     Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
     CodeFiles(Vec<Mapped>, Sender<Vec<Result<CodeFile, Reason>>>),
-    Unwind(ContentId, Sender<(String, Result<UnwindInfo, String>)>),
+    ReturnSites(Vec<CodeQuery>, Sender<Vec<Option<ReturnSite>>>),
+    Unwind(ContentId, bool, Sender<(String, Result<UnwindInfo, String>)>),
     /// The symbolizer is dropped, though others may still have a way to ask.
     End,
 }
@@ -50,10 +52,15 @@ impl CodeFiles {
     }
 
     /// Returns the path of a file and its unwind information, or why it cannot be read, in words
-    /// that follow the path; `None`: as in [`Self::find`].
-    pub fn unwind(&self, content: ContentId) -> Option<(String, Result<UnwindInfo, String>)> {
+    /// that follow the path; `None`: as in [`Self::find`]. `frame_pointers`: as in
+    /// [`Reader::unwind`].
+    pub fn unwind(
+        &self,
+        content: ContentId,
+        frame_pointers: bool,
+    ) -> Option<(String, Result<UnwindInfo, String>)> {
         let (reply, answer) = channel();
-        self.0.send(Request::Unwind(content, reply)).ok()?;
+        self.0.send(Request::Unwind(content, frame_pointers, reply)).ok()?;
         answer.recv().ok()
     }
 }
@@ -170,6 +177,21 @@ impl Symbolizer {
         }
     }
 
+    /// Returns what the code says about return addresses, in their order; `None` if there is no
+    /// file to tell, as for the code of a JIT compiler. Each query is for the last byte before the
+    /// address. Waits for the answers.
+    pub fn return_sites(&mut self, mut queries: Vec<CodeQuery>) -> Vec<Option<ReturnSite>> {
+        let mut sites = Vec::with_capacity(queries.len());
+        while !queries.is_empty() {
+            let rest = queries.split_off(queries.len().min(BATCH));
+            let asked = queries.len();
+            let batch = std::mem::replace(&mut queries, rest);
+            let answer = self.ask(|reply| Request::ReturnSites(batch, reply));
+            sites.extend(answer.unwrap_or_else(|| vec![None; asked]));
+        }
+        sites
+    }
+
     /// Returns the data locations of `queries`, in their order. Waits for the answers.
     pub fn resolve_data(&mut self, names: &mut Names, queries: Vec<DataQuery>) -> Vec<DataLocation> {
         if queries.is_empty() {
@@ -196,7 +218,7 @@ impl Symbolizer {
         notes
     }
 
-    fn ask<T>(&mut self, request: impl FnOnce(Sender<Reply<T>>) -> Request) -> Option<Reply<T>> {
+    fn ask<T>(&mut self, request: impl FnOnce(Sender<T>) -> Request) -> Option<T> {
         let (reply, answer) = channel();
         let sent = self.requests.as_ref()?.send(request(reply)).ok();
         let answer = sent.and_then(|()| answer.recv().ok());
@@ -246,8 +268,11 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
             Request::CodeFiles(mapped, reply) => {
                 let _ = reply.send(mapped.iter().map(|mapped| resolver.code_file(mapped)).collect());
             }
-            Request::Unwind(content, reply) => {
-                let _ = reply.send(resolver.unwind_info(content));
+            Request::Unwind(content, frame_pointers, reply) => {
+                let _ = reply.send(resolver.unwind_info(content, frame_pointers));
+            }
+            Request::ReturnSites(queries, reply) => {
+                let _ = reply.send(resolver.return_sites(&queries));
             }
             Request::End => break,
             Request::Data(queries, reply) => {

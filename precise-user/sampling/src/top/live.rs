@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use precise_model::{Capture, Row};
+use precise_model::{Capture, RateChange, Row};
 use tokio::sync::Notify;
 
 use super::state::{Cost, State};
@@ -45,11 +45,12 @@ pub struct Live {
 }
 
 impl Live {
-    fn new(window: Window) -> Self {
+    pub(crate) fn new(window: Window) -> Self {
         Self { window: Arc::new(Mutex::new(window)), stop: Arc::default(), closed: Arc::default() }
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut Window) -> T) -> T {
+    /// Calls `use_it` with the window.
+    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut Window) -> T) -> T {
         use_it(&mut self.window.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -109,7 +110,9 @@ pub async fn run(
     run.session.release(plan.duration)?;
     let mut own = (run.elapsed(), own_cpu_ns());
     let each = |run: &mut Running<Live>| {
-        let state = state(plan, &live, run, &mut own)?;
+        let changes = run.cost.take_rate_changes();
+        let notes = run.cost.take_notes().into_iter().chain(run.session.take_news()).collect();
+        let state = State { notes, ..state(plan, &live, run, changes, &mut own)? };
         live.with(|window| window.state(state));
         Ok(())
     };
@@ -126,15 +129,16 @@ pub async fn run(
     Ok(Ended { notes, stopped: session.stopped().map(str::to_owned) })
 }
 
-/// Returns the state at the end of an epoch. `own` is the time and the CPU time of this process at
-/// the end of the one before.
-fn state(
+/// Returns the state at the end of an epoch, without notes. `changes` are those of each event's
+/// rate in the epoch; `own` is the time and the CPU time of this process at the end of the one
+/// before.
+pub(crate) fn state<S: RowSink>(
     plan: &Plan,
     live: &Live,
-    run: &mut Running<Live>,
+    run: &mut Running<S>,
+    changes: Vec<Vec<RateChange>>,
     own: &mut (Duration, u64),
 ) -> Result<State, SamplingError> {
-    let changes = run.cost.take_rate_changes();
     let mut so_far = live.with(|window| window.rates_so_far());
     for (so_far, changes) in so_far.iter_mut().zip(&changes) {
         so_far.extend(changes);
@@ -150,6 +154,6 @@ fn state(
         dropped: run.dropped().to_vec(),
         overhead: Some(run.cost.overhead(&run.session.events)),
         cost: Cost { sampling: run.cost.last_window(), budget: plan.budget, process },
-        notes: run.cost.take_notes().into_iter().chain(run.session.take_news()).collect(),
+        notes: Vec::new(),
     })
 }

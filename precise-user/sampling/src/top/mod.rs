@@ -14,7 +14,9 @@ mod state;
 mod tables;
 mod window;
 
+pub(crate) use live::state;
 pub use live::{Ended, Live, Progress, run};
 pub use state::Cost;
+pub(crate) use state::{Rates, State, events_between, ledgers};
 pub use tables::MOST_BYTES;
 pub use window::{MOST_ROWS, Snapshot, Window};

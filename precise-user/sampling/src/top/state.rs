@@ -18,7 +18,7 @@ pub struct Cost {
 
 /// The state of the run at the end of an epoch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// The events with the ledgers of the whole run. Their rates are in `changes`.
     pub events: Vec<EventInfo>,
     /// The changes of each event's rate in this epoch.
@@ -33,7 +33,7 @@ pub(super) struct State {
 
 /// The rates of one event: at the start of the window, and the changes since.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rates {
+pub(crate) struct Rates {
     start: RateChange,
     changes: VecDeque<RateChange>,
     /// Whether the rate has changed since the run began.
@@ -80,7 +80,7 @@ impl Rates {
 /// Returns the ledger at the moment when the tables were read. `ledger` was read a moment later,
 /// and has counted samples that are not in the rows yet; `in_rows` is the number of samples in the
 /// rows of all epochs up to now, and of those that were dropped.
-pub(super) fn at_the_read(ledger: &Ledger, in_rows: u64) -> Ledger {
+fn at_the_read(ledger: &Ledger, in_rows: u64) -> Ledger {
     let mut ledger = ledger.clone();
     let early = ledger.counter(Counter::Aggregated).saturating_sub(in_rows);
     // Samples of an event whose samples are all exact are exact in this moment too.
@@ -92,8 +92,48 @@ pub(super) fn at_the_read(ledger: &Ledger, in_rows: u64) -> Ledger {
     ledger
 }
 
+/// The reason for which the ledger counts samples that naming dropped.
+const BEHIND: &str = "the naming thread was behind";
+
+/// Returns the ledger of each event at the end of an epoch. `in_rows` is the number of samples of
+/// each event in the rows of all epochs up to now; `unkept` has reasons for which some of these
+/// were not kept, with their numbers.
+pub(crate) fn ledgers(state: &State, in_rows: &[u64], unkept: &[(&str, &[u64])]) -> Vec<Ledger> {
+    let of = |(at, event): (usize, &EventInfo)| {
+        let sum = |list: &[u64]| list.get(at).copied().unwrap_or(0);
+        let mut ledger = at_the_read(&event.ledger, sum(in_rows) + sum(&state.dropped));
+        ledger.discarded.insert(BEHIND.to_owned(), sum(&state.dropped));
+        for (reason, list) in unkept {
+            ledger.discarded.insert((*reason).to_owned(), sum(list));
+        }
+        ledger
+    };
+    state.events.iter().enumerate().map(of).collect()
+}
+
+/// Returns the events of a part of the run: from `start_ns`, when they had the ledgers `before`, to
+/// the moment of `state`, when they have the ledgers `now`. `rates` are those since the start.
+pub(crate) fn events_between(
+    state: &State,
+    before: &[Ledger],
+    now: Vec<Ledger>,
+    rates: &[Rates],
+    start_ns: u64,
+) -> Vec<EventInfo> {
+    let mut events = state.events.clone();
+    for (at, (event, now)) in events.iter_mut().zip(now).enumerate() {
+        event.ledger = before.get(at).map_or_else(|| now.clone(), |before| now.since(before));
+        event.ledger.discarded.retain(|_, count| *count > 0);
+        event.ledger.gaps = gaps_since(&event.ledger.gaps, start_ns);
+        if let Some(rates) = rates.get(at) {
+            rates.describe(event, start_ns);
+        }
+    }
+    events
+}
+
 /// Returns the gaps that overlap the time from `start_ns` on; their times count from there.
-pub(super) fn gaps_since(gaps: &[CpuGap], start_ns: u64) -> Vec<CpuGap> {
+fn gaps_since(gaps: &[CpuGap], start_ns: u64) -> Vec<CpuGap> {
     let within = |gap: &CpuGap| CpuGap {
         start_ns: gap.start_ns.saturating_sub(start_ns),
         end_ns: gap.end_ns.saturating_sub(start_ns),

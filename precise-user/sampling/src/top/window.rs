@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use precise_model::{Capture, Epoch, EventInfo, Ledger, Meta, Name, Owner, RateChange, Row};
+use precise_model::{Capture, Epoch, Ledger, Meta, Name, Owner, RateChange, Row};
 
-use super::state::{Cost, Rates, State, at_the_read, gaps_since};
+use super::state::{Cost, Rates, State, events_between, ledgers};
 use super::tables::{MOST_BYTES, Mover, Tables};
 
 /// The most rows that a window holds. A window that would have more has fewer epochs.
@@ -81,7 +81,8 @@ impl Window {
         Self::bounded(length, draft, MOST_ROWS, MOST_BYTES)
     }
 
-    pub(super) fn bounded(length: Duration, draft: Meta, most_rows: usize, most_bytes: usize) -> Self {
+    /// Makes a window with at most these rows, and these bytes of names.
+    pub(crate) fn bounded(length: Duration, draft: Meta, most_rows: usize, most_bytes: usize) -> Self {
         let events = draft.events.len();
         Self {
             length_ns: u64::try_from(length.as_nanos()).unwrap_or(u64::MAX),
@@ -137,7 +138,7 @@ impl Window {
     }
 
     /// Adds the state at the end of the next epoch.
-    pub(super) fn state(&mut self, mut state: State) {
+    pub(crate) fn state(&mut self, mut state: State) {
         for (rates, changes) in self.rates.iter_mut().zip(&state.changes) {
             rates.add(changes);
         }
@@ -152,7 +153,7 @@ impl Window {
     }
 
     /// Returns the rate changes for [`Session::so_far`](crate::run::session::Session::so_far).
-    pub(super) fn rates_so_far(&self) -> Vec<Vec<RateChange>> {
+    pub(crate) fn rates_so_far(&self) -> Vec<Vec<RateChange>> {
         self.rates.iter().map(Rates::so_far).collect()
     }
 
@@ -214,7 +215,7 @@ impl Window {
         let Some(Held { named: Some(named), state: Some(state) }) = self.epochs.pop_front() else { return };
         self.with_rows -= 1;
         self.with_state -= 1;
-        self.before = self.ledgers(&named, &state);
+        self.before = ledgers_of(&named, &state);
         for rates in &mut self.rates {
             rates.forget_before(named.epoch.end_ns);
         }
@@ -250,18 +251,6 @@ impl Window {
         ids.into_iter().map(|id| self.tables.names.get(id).to_owned()).collect()
     }
 
-    /// Returns the ledger of each event at the end of an epoch.
-    fn ledgers(&self, named: &NamedEpoch, state: &State) -> Vec<Ledger> {
-        let of = |(at, event): (usize, &EventInfo)| {
-            let sum = |list: &[u64]| list.get(at).copied().unwrap_or(0);
-            let mut ledger = at_the_read(&event.ledger, sum(&named.in_rows) + sum(&state.dropped));
-            ledger.discarded.insert("the naming thread was behind".to_owned(), sum(&state.dropped));
-            ledger.discarded.insert(TOO_LARGE.to_owned(), sum(&named.unkept));
-            ledger
-        };
-        state.events.iter().enumerate().map(of).collect()
-    }
-
     /// Returns the window as a capture; `None` before the first epoch is complete.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let complete = || {
@@ -271,15 +260,7 @@ impl Window {
         let start_ns = complete().next()?.0.epoch.start_ns;
         let (named, state) = complete().next_back()?;
         let later = |ns: u64| ns.saturating_sub(start_ns);
-        let mut events = state.events.clone();
-        for (at, (event, now)) in events.iter_mut().zip(self.ledgers(named, state)).enumerate() {
-            event.ledger = self.before.get(at).map_or_else(|| now.clone(), |before| now.since(before));
-            event.ledger.discarded.retain(|_, count| *count > 0);
-            event.ledger.gaps = gaps_since(&event.ledger.gaps, start_ns);
-            if let Some(rates) = self.rates.get(at) {
-                rates.describe(event, start_ns);
-            }
-        }
+        let events = events_between(state, &self.before, ledgers_of(named, state), &self.rates, start_ns);
         let epochs = complete().map(|(named, _)| Epoch {
             start_ns: later(named.epoch.start_ns),
             end_ns: later(named.epoch.end_ns),
@@ -296,7 +277,9 @@ impl Window {
             notes: self.draft.notes.iter().chain(&self.notes).cloned().collect(),
             ..self.draft.clone()
         };
-        let Tables { names, code, data, stacks, .. } = self.tables.clone();
+        // The interners, which are as large, stay here.
+        let Tables { names, code, data, stacks, .. } = &self.tables;
+        let (names, code, data, stacks) = (names.clone(), code.clone(), data.clone(), stacks.clone());
         let shortened = self.shortened.then(|| {
             let seconds = later(named.epoch.end_ns) as f64 / 1e9;
             format!(
@@ -311,6 +294,11 @@ impl Window {
             shortened,
         })
     }
+}
+
+/// Returns the ledger of each event at the end of an epoch.
+fn ledgers_of(named: &NamedEpoch, state: &State) -> Vec<Ledger> {
+    ledgers(state, &named.in_rows, &[(TOO_LARGE, &named.unkept)])
 }
 
 #[cfg(test)]

@@ -15,4 +15,4 @@ mod publisher;
 mod spaces;
 mod thread;
 
-pub use thread::{Fallback, UnwindReport, Unwinder};
+pub use thread::{Fallback, UnwindReport, UnwindTarget, Unwinder};

@@ -124,6 +124,16 @@ impl<T: Clone> Spaces<T> {
         Ok(true)
     }
 
+    /// Forgets what a process has mapped of a file.
+    pub fn forget_file(&mut self, pid: u32, path: &Path) {
+        let Some(space) = self.by_pid.get_mut(&pid) else { return };
+        let before = space.maps.len();
+        let is_of =
+            |map: &CodeMapping<T>| map.mapping.image.as_ref().is_some_and(|i| Path::new(&i.path) == path);
+        space.maps.retain(|map| !is_of(map));
+        self.mappings -= before - space.maps.len();
+    }
+
     /// Applies a record of the sideband. Returns the process whose mappings it changed.
     pub fn apply(&mut self, entry: &IdentifiedRecord) -> Option<u32> {
         match &entry.record {
@@ -308,5 +318,9 @@ mod tests {
         let maps = &spaces.get_mut(own).unwrap().maps;
         assert!(maps.iter().any(|map| map.mapping.kind == MapKind::Vdso));
         assert!(maps.iter().any(|map| map.mapping.image.is_some()));
+        let (all, program) = (maps.len(), std::env::current_exe().unwrap());
+        spaces.forget_file(own, &program);
+        let left = spaces.get_mut(own).unwrap().maps.len();
+        assert!(left < all && spaces.mappings == left, "{left} of {all}");
     }
 }

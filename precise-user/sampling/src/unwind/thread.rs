@@ -43,6 +43,18 @@ pub struct Fallback {
     pub frame_pointers: bool,
 }
 
+/// Whose code is unwound. The tables of all others would take room that these need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnwindTarget {
+    /// All processes of the machine.
+    All,
+    /// These processes or threads, and all processes that they start.
+    These(Vec<u32>),
+    /// A command that is a copy of this process until it is released, and all processes that it
+    /// starts.
+    Command(u32),
+}
+
 /// What the thread did, for the notes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnwindReport {
@@ -64,9 +76,8 @@ pub struct Unwinder {
 }
 
 impl Unwinder {
-    /// Starts the thread, and waits until what runs already can be unwound: the processes or
-    /// threads `sampled`, or if there are none, all of the machine. `meanwhile` is called again and
-    /// again until then, and ends the wait by returning `false`.
+    /// Starts the thread, and waits until what of `followed` runs already can be unwound.
+    /// `meanwhile` is called again and again until then, and ends the wait by returning `false`.
     ///
     /// # Errors
     ///
@@ -75,7 +86,7 @@ impl Unwinder {
         memory: Arc<UnwindMemory>,
         files: CodeFiles,
         fallback: Fallback,
-        sampled: Vec<u32>,
+        followed: UnwindTarget,
         mut meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
         use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,7 +97,7 @@ impl Unwinder {
         let body = move || {
             rights::raised_for_names(|| {
                 let mut worker = Worker::new(memory, files, fallback);
-                worker.look_around(&sampled);
+                worker.look_around(&followed);
                 // The start may wait no longer.
                 let _late = ready.send(());
                 for first in &told {
@@ -178,6 +189,8 @@ struct Worker {
     files: CodeFiles,
     fallback: Fallback,
     spaces: Spaces<Known>,
+    /// The living processes that are followed; `None`: all.
+    family: Option<FxHashSet<u32>>,
     made: FxHashMap<ContentId, Made>,
     /// When all tables were last made anew.
     cleared: Option<Instant>,
@@ -199,6 +212,7 @@ impl Worker {
             files,
             fallback,
             spaces: Spaces::new(limit),
+            family: None,
             made: FxHashMap::default(),
             cleared: None,
             tables: 0,
@@ -208,31 +222,46 @@ impl Worker {
         }
     }
 
-    /// Publishes the processes that are running: those that are sampled, or all.
-    fn look_around(&mut self, sampled: &[u32]) {
+    /// Publishes the processes that are running.
+    fn look_around(&mut self, followed: &UnwindTarget) {
         let root = Path::new("/");
-        let mut first = FxHashSet::default();
-        for pid in sampled.iter().filter_map(|id| procfs::process_of(root, *id).ok()) {
+        let running: Vec<u32> = match followed {
+            UnwindTarget::All => pids(root).unwrap_or_default(),
+            UnwindTarget::These(ids) => {
+                ids.iter().filter_map(|id| procfs::process_of(root, *id).ok()).collect()
+            }
+            UnwindTarget::Command(id) => vec![*id],
+        };
+        let mut found = FxHashSet::default();
+        for pid in running {
             // A process that has ended is not sampled.
-            let _gone = self.spaces.snapshot(root, pid);
-            first.insert(pid);
-        }
-        self.publish(first);
-        if !sampled.is_empty() {
-            return;
-        }
-        let mut all = FxHashSet::default();
-        for pid in pids(root).unwrap_or_default() {
             if matches!(self.spaces.snapshot(root, pid), Ok(true)) {
-                all.insert(pid);
+                found.insert(pid);
             }
         }
-        self.publish(all);
+        match followed {
+            UnwindTarget::All => {}
+            UnwindTarget::These(_) => self.family = Some(found.clone()),
+            UnwindTarget::Command(id) => {
+                // It will most likely use the libraries of this process, but never its code.
+                if let Ok(own) = std::fs::read_link("/proc/self/exe") {
+                    self.spaces.forget_file(*id, &own);
+                }
+                self.family = Some(FxHashSet::from_iter([*id]));
+            }
+        }
+        self.publish(found);
     }
 
     /// Applies records, and publishes the processes that changed.
     fn follow(&mut self, entries: &[IdentifiedRecord]) {
-        let changed: FxHashSet<u32> = entries.iter().filter_map(|entry| self.spaces.apply(entry)).collect();
+        let mut changed = FxHashSet::default();
+        for entry in entries.iter().filter(|entry| is_of(&mut self.family, &entry.record)) {
+            changed.extend(self.spaces.apply(entry));
+        }
+        if let Some(family) = &mut self.family {
+            family.retain(|pid| !changed.contains(pid) || self.spaces.get_mut(*pid).is_some());
+        }
         self.publish(changed);
     }
 
@@ -285,7 +314,9 @@ impl Worker {
 
     /// Makes and installs the table of a file. Returns whether there is anybody who makes tables.
     fn make(&mut self, content: ContentId) -> bool {
-        let Some((path, info)) = self.files.unwind(content) else { return false };
+        let Some((path, info)) = self.files.unwind(content, self.fallback.frame_pointers) else {
+            return false;
+        };
         let made = match info {
             Ok(info) => {
                 self.skipped += info.skipped;
@@ -373,6 +404,22 @@ impl Worker {
             notes.push(format!("no unwind table: {}", counted(more, "more file")));
         }
         UnwindReport { tables: self.tables, used: self.publisher.used(), notes }
+    }
+}
+
+/// Returns whether a record is of a process that is followed. A process that one of these starts is
+/// followed too.
+fn is_of(family: &mut Option<FxHashSet<u32>>, record: &Record) -> bool {
+    let Some(family) = family else { return true };
+    match record {
+        Record::Mmap(map) | Record::Mmap2(map) => family.contains(&map.pid),
+        Record::Comm { pid, .. } => family.contains(pid),
+        Record::Fork(task) if family.contains(&task.ppid) => {
+            family.insert(task.pid);
+            true
+        }
+        Record::Fork(task) | Record::Exit(task) => family.contains(&task.pid),
+        _ => false,
     }
 }
 

@@ -55,7 +55,7 @@ fn picture(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     let scale = CountScale::new(heatmap.max_cell);
     let mut out = format!(
         "<p>Time runs from left to right; the vertical axis shows {}. The colour is the number of \
-         samples in a cell. Point at a cell, or use the arrow keys.<span class=\"js-only\"> Drag over a \
+         samples in a cell.<span class=\"js-only\"> Point at a cell, or use the arrow keys. Drag over a \
          picture, or hold Shift with the arrow keys, to select a time: the tables then show \
          only that.</span></p>\n",
         heatmap.axis.label()

@@ -9,9 +9,12 @@
 //! (CSP) of the page forbids every resource, and every script except its own, which is allowed by
 //! its hash.
 
+mod live;
 mod sections;
 #[cfg(test)]
 mod tests;
+
+pub use live::{LiveNow, live_page};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha2::{Digest as _, Sha256};

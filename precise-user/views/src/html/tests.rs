@@ -9,7 +9,7 @@ use precise_model::testing::Builder;
 const HOSTILE: &str =
     "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='x\u{1b}[31m\u{202e}cod\u{0}";
 
-fn hostile() -> Builder {
+pub(super) fn hostile() -> Builder {
     let mut builder = Builder::new();
     let meta = builder.meta();
     meta.target = format!("process {HOSTILE}");

@@ -80,7 +80,7 @@ impl UnwindInfo {
 /// # Errors
 ///
 /// Returns an error if the file cannot be read or is not an ELF file.
-pub(super) fn read(file: &File) -> io::Result<UnwindInfo> {
+pub(super) fn read(file: &File, frame_pointers: bool) -> io::Result<UnwindInfo> {
     let mut header = [0; 64];
     let got = read_up_to(file, &mut header, 0)?;
     let not_elf = || io::Error::other("it is not an ELF file");
@@ -96,7 +96,7 @@ pub(super) fn read(file: &File) -> io::Result<UnwindInfo> {
         Err("is neither a program nor a library".to_owned())
     } else {
         let sections = Sections::read(file, &header, got)?;
-        code(file, &sections, &info.segments, &mut info.skipped)?
+        code(file, &sections, &info.segments, Builder::new(frame_pointers), &mut info.skipped)?
     };
     info.code = made.unwrap_or_else(Code::None);
     Ok(info)
@@ -107,6 +107,7 @@ fn code(
     file: &File,
     sections: &Sections,
     segments: &[Segment],
+    mut builder: Builder,
     skipped: &mut u64,
 ) -> io::Result<Result<Code, String>> {
     let go = [".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"];
@@ -140,7 +141,6 @@ fn code(
     if go && functions.bytes() < text / 2 {
         return Ok(Ok(Code::FramePointers));
     }
-    let mut builder = Builder::default();
     let built = functions.evaluate(&eh_frame, &debug_frame, &bases, &mut builder);
     Ok(built.and_then(|damaged| {
         *skipped += damaged;

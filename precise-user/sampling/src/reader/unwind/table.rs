@@ -1,6 +1,6 @@
 //! A table: its parts, how it is built, and how it is checked.
 
-use precise_common::unwind::{PAGE_BITS, Rule, row};
+use precise_common::unwind::{PAGE_BITS, Rule, bp, kind, row};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -71,9 +71,25 @@ pub(super) struct Builder {
     last: Option<(Rule, u16)>,
     /// The address after the last function.
     end: u64,
+    /// Whether large gaps between functions are code that keeps frame pointers.
+    frame_pointers: bool,
 }
 
+/// Size in bytes of a gap between functions from which on it is the code of a compiler that writes
+/// no unwind information, such as the built-in functions of V8. What lies between functions
+/// otherwise is padding, and assembly of a few instructions.
+const COMPILED: u64 = 16 << 10;
+
+/// How code with frame pointers is unwound, but for its first and last instructions.
+const FRAME_POINTER: Rule = Rule::pack(kind::BP, 16, 0, bp::AT_CFA, -16);
+
 impl Builder {
+    /// Creates a builder. `frame_pointers`: whether code without unwind information is unwound by
+    /// frame pointers.
+    pub fn new(frame_pointers: bool) -> Self {
+        Self { frame_pointers, ..Self::default() }
+    }
+
     /// Adds a function by its rows. There is a gap between functions that do not follow each other.
     ///
     /// # Errors
@@ -88,7 +104,8 @@ impl Builder {
             self.end = first << PAGE_BITS;
         }
         if self.end < start {
-            self.push(self.end, Rule::GAP)?;
+            let compiled = self.frame_pointers && start - self.end >= COMPILED;
+            self.push(self.end, if compiled { FRAME_POINTER } else { Rule::GAP })?;
         }
         for &(address, rule) in rows {
             self.push(address, rule)?;
@@ -186,5 +203,27 @@ impl<'de> serde::de::Visitor<'de> for Raw {
 
     fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Functions that end where a gap of this size begins, and the rule of the gap.
+    fn rule_of_gap(size: u64, frame_pointers: bool) -> Option<Rule> {
+        let mut builder = Builder::new(frame_pointers);
+        builder.function(&[(0, Rule::ROOT)], 0x100).unwrap();
+        builder.function(&[(0x100 + size, Rule::SIGNAL)], 0x200 + size).unwrap();
+        let table = builder.finish()?;
+        // Rules are in the order of the addresses.
+        table.rules.get(1).copied()
+    }
+
+    #[test]
+    fn large_gaps_are_code_with_frame_pointers() {
+        assert_eq!(rule_of_gap(COMPILED - 1, true), Some(Rule::GAP));
+        assert_eq!(rule_of_gap(COMPILED, true), Some(FRAME_POINTER));
+        assert_eq!(rule_of_gap(COMPILED, false), Some(Rule::GAP));
     }
 }

@@ -53,7 +53,7 @@ fn elf(code: (u64, u64), sections: &[Part<'_>]) -> Vec<u8> {
 fn info(bytes: &[u8]) -> UnwindInfo {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(bytes).expect("written");
-    let info = read(&file).expect("an ELF file");
+    let info = read(&file, false).expect("an ELF file");
     assert_eq!(info.check(), Ok(()));
     info
 }
@@ -345,8 +345,8 @@ fn a_worker_makes_the_table_that_this_process_would() {
     let file = File::open("/proc/self/exe").expect("readable");
     let mut reader = crate::reader::Reader::start().expect("a reader");
     let id = reader.new_id();
-    let info = reader.unwind(id, &file).expect("unwind information");
-    assert_eq!(Ok(info), read(&file).map_err(|error| error.to_string()));
+    let info = reader.unwind(id, &file, false).expect("unwind information");
+    assert_eq!(Ok(info), read(&file, false).map_err(|error| error.to_string()));
     assert_eq!(reader.lost_workers(), 0);
 }
 

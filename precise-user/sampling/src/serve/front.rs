@@ -1,0 +1,137 @@
+//! The page for people, at `/`: the last minutes, made when somebody asks.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use crate::kernel::clock::thread_cpu_ns;
+use crate::top::{Live, Snapshot};
+
+/// How long the page shows the last minutes.
+pub(super) const WINDOW: Duration = Duration::from_secs(300);
+/// The most rows and bytes of names of these minutes.
+pub(super) const MOST: (usize, usize) = (1 << 16, 16 << 20);
+/// How long a page is sent again before another is made.
+const FRESH: Duration = Duration::from_secs(5);
+/// Between two pages passes this multiple of the time that the first took, so that pages take at
+/// most 2 % of a CPU, whoever asks.
+const PAUSE: u32 = 50;
+
+/// Makes the HTML of the page from the last minutes.
+#[derive(Clone)]
+pub struct Painter(Arc<PaintPage>);
+
+type PaintPage = dyn Fn(Snapshot) -> Result<String, String> + Send + Sync;
+
+impl Painter {
+    /// Makes a painter from a function. Its error is a sentence for the reader.
+    pub fn new(paint: impl Fn(Snapshot) -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(paint))
+    }
+}
+
+impl fmt::Debug for Painter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Painter(…)")
+    }
+}
+
+/// The page, and what it is made from.
+#[derive(Debug)]
+pub(super) struct Front {
+    live: Live,
+    paint: Painter,
+    /// Locked while a page is made, so that one is made at a time.
+    made: Mutex<Painted>,
+    /// CPU time of making pages, in nanoseconds.
+    cpu_ns: AtomicU64,
+}
+
+/// The page that was made last.
+#[derive(Debug)]
+struct Painted {
+    /// When, and how long it took; `None` if there is no page.
+    made: Option<(Instant, Duration)>,
+    html: Result<Bytes, String>,
+}
+
+impl Default for Painted {
+    fn default() -> Self {
+        Self { made: None, html: Ok(Bytes::new()) }
+    }
+}
+
+impl Painted {
+    fn is_fresh(&self, now: Instant) -> bool {
+        let fresh = |(at, took): (Instant, Duration)| now - at < FRESH.max(took.saturating_mul(PAUSE));
+        self.made.is_some_and(fresh)
+    }
+}
+
+impl Front {
+    pub fn new(live: Live, paint: Painter) -> Self {
+        Self { live, paint, made: Mutex::default(), cpu_ns: AtomicU64::new(0) }
+    }
+
+    /// Returns the CPU time that pages have taken, in nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        self.cpu_ns.load(Relaxed)
+    }
+
+    /// Returns the page. It is made on a thread of its own, and to its end even if nobody waits for
+    /// it any longer: clients that come and go would else have many made at the same time.
+    ///
+    /// # Errors
+    ///
+    /// Returns a sentence if there is none.
+    pub async fn html(self: &Arc<Self>) -> Result<Bytes, String> {
+        let front = self.clone();
+        let died = |_| Err("the thread that makes it died".to_owned());
+        tokio::spawn(async move { front.newest().await }).await.unwrap_or_else(died)
+    }
+
+    async fn newest(self: Arc<Self>) -> Result<Bytes, String> {
+        let mut made = self.made.lock().await;
+        if made.is_fresh(Instant::now()) {
+            return made.html.clone();
+        }
+        let begin = Instant::now();
+        let front = self.clone();
+        let html = tokio::task::spawn_blocking(move || front.paint()).await;
+        let html = html.unwrap_or_else(|_| Err("making it failed, which is a bug in precise".to_owned()));
+        // Why there is no page is not true for long.
+        let last = html.is_ok().then(|| (Instant::now(), begin.elapsed()));
+        *made = Painted { made: last, html: html.clone() };
+        html
+    }
+
+    fn paint(&self) -> Result<Bytes, String> {
+        let begin = thread_cpu_ns();
+        let html = match self.live.latest(0) {
+            Some((_, snapshot)) => (self.paint.0)(snapshot).map(Bytes::from),
+            None => Err("the first epoch has not ended yet".to_owned()),
+        };
+        self.cpu_ns.fetch_add(thread_cpu_ns().saturating_sub(begin), Relaxed);
+        html
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_took_long_is_sent_for_long() {
+        let now = Instant::now();
+        let made =
+            |took: u64| Painted { made: Some((now, Duration::from_millis(took))), html: Ok(Bytes::new()) };
+        assert!(!Painted::default().is_fresh(now));
+        assert!(made(10).is_fresh(now + FRESH / 2) && !made(10).is_fresh(now + FRESH));
+        assert!(made(1000).is_fresh(now + Duration::from_secs(49)));
+        assert!(!made(1000).is_fresh(now + Duration::from_secs(51)));
+    }
+}

@@ -1,0 +1,171 @@
+//! The static binary, and its debug information in a separate file.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::release::Release;
+use super::wrapper;
+use crate::{checkout, process, remap};
+
+/// The largest binary that is shipped, in bytes.
+const MOST: u64 = 15_000_000;
+/// The profile of Cargo.toml that ships.
+const PROFILE: &str = "dist";
+
+/// How the binary is built.
+#[derive(Clone, Debug)]
+pub enum Build {
+    /// For a target, optimized for size and reproducibly.
+    Shipped { target: String },
+    /// From the libraries of the tests, which are there already: only the last crate is compiled
+    /// and linked. Packages behave the same, but must not be shipped.
+    Test,
+}
+
+/// A binary that needs nothing of the machine but its kernel.
+#[derive(Clone, Debug)]
+pub struct Binary {
+    /// Without symbols; names its debug information by build id.
+    pub stripped: PathBuf,
+    /// The debug information.
+    pub debug: PathBuf,
+    /// The triple that it was built for.
+    pub target: String,
+}
+
+/// The names of one architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Architecture {
+    /// In packages of Debian, and in images.
+    pub debian: &'static str,
+    /// In packages of RPM.
+    pub rpm: &'static str,
+}
+
+impl Binary {
+    /// Returns the names of the architecture. precise runs on x86-64 only.
+    pub fn architecture(&self) -> Result<Architecture> {
+        ensure!(self.target.starts_with("x86_64-"), "precise does not run on {}", self.target);
+        Ok(Architecture { debian: "amd64", rpm: "x86_64" })
+    }
+
+    /// Builds the binary and puts both files into `folder`.
+    pub fn build(build: &Build, release: &Release, folder: &Path) -> Result<Self> {
+        let target = match build {
+            Build::Shipped { target } => target.clone(),
+            Build::Test => host()?,
+        };
+        let linked = compile(build, release)?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let binary = Self { stripped: folder.join("precise"), debug: folder.join("precise.debug"), target };
+        binary.split(&linked)?;
+        binary.is_static()?;
+        if matches!(build, Build::Shipped { .. }) {
+            binary.is_small()?;
+        }
+        Ok(binary)
+    }
+
+    fn split(&self, linked: &Path) -> Result<()> {
+        let keep = ["--only-keep-debug", "--compress-debug-sections=zlib"];
+        process::run(Command::new("objcopy").args(keep).arg(linked).arg(&self.debug))?;
+        process::run(Command::new("strip").arg("-o").arg(&self.stripped).arg(linked))
+    }
+
+    /// Checks that no program interpreter and no shared library is needed.
+    fn is_static(&self) -> Result<()> {
+        let headers = process::output(Command::new("readelf").args(["-W", "-l", "-d"]).arg(&self.stripped))?;
+        for needs in ["INTERP", "(NEEDED)"] {
+            ensure!(
+                !headers.contains(needs),
+                "{} needs shared libraries (readelf shows {needs}); target {} cannot be linked statically",
+                self.stripped.display(),
+                self.target
+            );
+        }
+        Ok(())
+    }
+
+    fn is_small(&self) -> Result<()> {
+        let bytes = fs::metadata(&self.stripped)?.len();
+        if bytes > MOST {
+            bail!(
+                "{} has {bytes} bytes, and at most {MOST} are shipped; `cargo bloat` says what takes them",
+                self.stripped.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Compiles and links. Returns the path of the binary.
+fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
+    let mut cargo = process::cargo();
+    cargo.env("PRECISE_COMMIT", format!("{} ({})", release.commit, release.date));
+    let folder = match build {
+        Build::Shipped { target } => {
+            cargo
+                .args(["rustc", "--locked", "--package", "precise-user", "--bin", "precise"])
+                .args(["--profile", PROFILE, "--target", target])
+                .env("CARGO_ENCODED_RUSTFLAGS", rust_flags()?)
+                .env("CFLAGS", c_flags())
+                .env("SOURCE_DATE_EPOCH", release.epoch.to_string())
+                // What an incremental build makes depends on the builds before.
+                .env("CARGO_INCREMENTAL", "0")
+                .arg("--")
+                .args(wrapper::STATIC)
+                // Functions with the same code are one: Rust promises them no different addresses.
+                .args(["-C", "link-arg=-Wl,--icf=all"]);
+            checkout::target().join(target).join(PROFILE)
+        }
+        // With both packages, as in the step of host tests: cargo selects the same features.
+        Build::Test => {
+            cargo
+                .args(["build", "--locked", "--package", "precise-user", "--package", "precise-tests"])
+                .args(["--bin", "precise"])
+                .env("RUSTC_WRAPPER", env::current_exe().context("this task cannot find its own binary")?)
+                .env(wrapper::MARK, "1");
+            checkout::target().join("debug")
+        }
+    };
+    process::run(&mut cargo)?;
+    Ok(folder.join("precise"))
+}
+
+/// Returns the compiler's flags in cargo's encoding.
+fn rust_flags() -> Result<OsString> {
+    let mut folders = remap::folders();
+    let rust = process::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    folders.push((rust.trim().into(), "/rust"));
+    let flags: Vec<OsString> =
+        folders.iter().map(|(from, to)| prefix("--remap-path-prefix=", from, to)).collect();
+    Ok(flags.join(OsString::from("\x1f").as_os_str()))
+}
+
+/// Returns the flags of the C compiler, for the two dependencies in C.
+fn c_flags() -> OsString {
+    let folders = remap::folders();
+    let flags: Vec<OsString> =
+        folders.iter().map(|(from, to)| prefix("-ffile-prefix-map=", from, to)).collect();
+    flags.join(OsString::from(" ").as_os_str())
+}
+
+fn prefix(flag: &str, from: &Path, to: &str) -> OsString {
+    let mut word = OsString::from(flag);
+    word.push(from);
+    word.push("=");
+    word.push(to);
+    word
+}
+
+/// Returns the triple of this machine.
+fn host() -> Result<String> {
+    let said = process::output(Command::new("rustc").arg("-vV"))?;
+    let line = said.lines().find_map(|line| line.strip_prefix("host: "));
+    line.map(str::to_owned).context("`rustc -vV` names no host")
+}

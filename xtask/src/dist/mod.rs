@@ -1,0 +1,50 @@
+//! `cargo xtask dist`: builds everything that is released, reproducibly: the same commit and the
+//! same compiler make the same bytes.
+//!
+//! The formats are made by their own tools (dpkg-deb, rpmbuild, tar), which get sorted files with
+//! fixed modes and one time, that of the commit.
+
+mod binary;
+pub mod check;
+mod contents;
+mod deb;
+mod oci;
+mod packages;
+mod release;
+mod rpm;
+mod sbom;
+mod template;
+mod tree;
+pub mod wrapper;
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use crate::checkout;
+use binary::{Binary, Build};
+use release::Release;
+
+/// Build what is released: a static binary, .deb, .rpm, an OCI image, a Helm chart, an SBOM
+#[derive(clap::Args)]
+pub struct DistArgs {
+    /// The target of the binary; a musl target works where it is installed
+    #[arg(long, default_value = "x86_64-unknown-linux-gnu")]
+    target: String,
+}
+
+/// Runs the task.
+pub fn run(args: &DistArgs) -> Result<()> {
+    let release = Release::of_checkout()?;
+    let work = checkout::target().join("packages");
+    let folder = work.join(&release.version);
+    let build = Build::Shipped { target: args.target.clone() };
+    let binary = Binary::build(&build, &release, &work.join("binary"))?;
+    let names = packages::make(&release, &binary, &work.join("work"), &folder)?;
+    println!("\nprecise {} of commit {}, in {}", release.version, release.commit, folder.display());
+    for name in names {
+        let bytes = fs::metadata(folder.join(&name)).with_context(|| format!("{name} is missing"))?.len();
+        println!("{bytes:>12}  {name}");
+    }
+    Ok(())
+}
