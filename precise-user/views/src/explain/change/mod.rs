@@ -91,9 +91,9 @@ fn with_bursts(
     let tested = which.iter().zip(series).enumerate();
     let tested = tested.filter_map(|(at, ((.., measure), points))| {
         let (least_weight, least_variance) = measure.of_bursts()?;
-        Some((at, spike::Series { points, least_weight, least_variance }))
+        Some((at, spike::TestedSeries { points, least_weight, least_variance }))
     });
-    let (places, tested): (Vec<usize>, Vec<spike::Series<'_>>) = tested.unzip();
+    let (places, tested): (Vec<usize>, Vec<spike::TestedSeries<'_>>) = tested.unzip();
     for (at, burst) in places.into_iter().zip(spike::find(&tested)) {
         if let Some((slot, burst)) = found.get_mut(at).zip(burst)
             && slot.is_none()

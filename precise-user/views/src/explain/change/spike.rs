@@ -18,7 +18,7 @@ const LONGEST: usize = 2;
 const FEWEST: usize = 12;
 
 /// A series, and what its columns need for a value that counts.
-pub struct Series<'a> {
+pub struct TestedSeries<'a> {
     pub points: &'a Points,
     /// The smallest weight of a burst.
     pub least_weight: f64,
@@ -28,13 +28,13 @@ pub struct Series<'a> {
 
 /// Returns the burst of each series; `None` for the series without any. The first and the last
 /// column are no bursts: a run begins and ends.
-pub fn find(series: &[Series<'_>]) -> Vec<Option<Range<usize>>> {
+pub fn find(series: &[TestedSeries<'_>]) -> Vec<Option<Range<usize>>> {
     let tests: usize = series.iter().map(|series| LONGEST * series.points.len()).sum();
     let chance = FALSE_ALARMS / tests.max(1) as f64;
     series.iter().map(|series| burst(series, chance)).collect()
 }
 
-fn burst(series: &Series<'_>, chance: f64) -> Option<Range<usize>> {
+fn burst(series: &TestedSeries<'_>, chance: f64) -> Option<Range<usize>> {
     let last = series.points.len().saturating_sub(1);
     let places = (1..last).flat_map(|start| (1..=LONGEST).map(move |length| start..start + length));
     let far = places.filter(|place| place.end <= last).filter_map(|place| {
@@ -47,7 +47,7 @@ fn burst(series: &Series<'_>, chance: f64) -> Option<Range<usize>> {
 
 /// Returns how far some columns are from the others in standard errors, and the degrees of freedom
 /// of the noise; `None` if there is too little for an answer.
-fn distance(series: &Series<'_>, place: &Range<usize>) -> Option<(f64, f64)> {
+fn distance(series: &TestedSeries<'_>, place: &Range<usize>) -> Option<(f64, f64)> {
     let points = || series.points.iter().enumerate();
     let others = || points().filter(|(at, _)| !place.contains(at)).map(|(_, point)| *point);
     let own = points().filter(|(at, _)| place.contains(at)).map(|(_, point)| *point);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     fn found(points: &Points, least_weight: f64) -> Option<Range<usize>> {
-        let series = Series { points, least_weight, least_variance: 0.25 };
+        let series = TestedSeries { points, least_weight, least_variance: 0.25 };
         find(&[series]).into_iter().next().flatten()
     }
 
