@@ -17,7 +17,7 @@ use precise_common::{
 };
 
 use crate::{
-    read::{Access, Sample, asks, constant},
+    read::{KernelRead, SampleContext, asks, constant},
     watched,
 };
 

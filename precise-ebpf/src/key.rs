@@ -7,7 +7,7 @@ use precise_common::{
     mode::in_kernel,
 };
 
-use crate::read::{Access, Facts, Sample, asks, config};
+use crate::read::{Facts, KernelRead, SampleContext, asks, config};
 
 /// Returns the map key of a sample; `None` if the sample cannot be read. Dimensions that the run
 /// does not group by stay zero.

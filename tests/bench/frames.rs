@@ -47,7 +47,12 @@ fn below(calls: usize, load: &Load, stop: &AtomicBool) {
 
 /// Measures a load, and prints the table. Only the threads of the load are sampled: others on this
 /// machine have stacks of other depths.
-pub fn measure(load: &Load, request: &OpenRequest, cpus: &[u32], chains: ProgramOptions) -> anyhow::Result<()> {
+pub fn measure(
+    load: &Load,
+    request: &OpenRequest,
+    cpus: &[u32],
+    chains: ProgramOptions,
+) -> anyhow::Result<()> {
     let turns: Vec<(usize, usize)> =
         (0..ROUNDS / FEWER).flat_map(|_| DEPTHS.into_iter().enumerate()).collect();
     let stops: Vec<AtomicBool> = turns.iter().map(|_| AtomicBool::new(false)).collect();

@@ -13,7 +13,7 @@ use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
 use precise::serve::live::{ServeProgress, Service};
 use precise::serve::{
-    Access, CapturesOptions, Hosts, SeriesLabel, Painter, Retention, Tls, Token, Upload, listen, live,
+    Access, CapturesOptions, Hosts, Painter, Retention, SeriesLabel, Tls, Token, Upload, listen, live,
 };
 use precise::top::WindowSnapshot;
 use precise::views::code::NoCode;

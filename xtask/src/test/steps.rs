@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::Run;
 use super::report::StepResult;
-use crate::build_ebpf::{self, ObjectCheck, OBJECT_VARIABLE};
+use crate::build_ebpf::{self, OBJECT_VARIABLE, ObjectCheck};
 use crate::{checkout, dist, process, setup};
 
 /// A step: one check.

@@ -41,8 +41,9 @@ pub fn examine(state: &MachineState) -> Diagnosis {
         (Some(ErrorClass::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
     } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
         // If the firmware disabled the unit, this explains what the kernel lacks.
-        let cause =
-            ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == CheckStatus::Failed));
+        let cause = ["PEBS", "IBS"]
+            .into_iter()
+            .find_map(|unit| bad(unit).filter(|c| c.status == CheckStatus::Failed));
         let (class, software) = match no_rights {
             // A run of the events that there are would fail by this.
             Some(rights) => (ErrorClass::Permission, format!("could be sampled, but {}", rights.reason)),

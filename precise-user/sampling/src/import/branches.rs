@@ -2,7 +2,7 @@
 //! become samples of an event of their own, beside the event that was sampled.
 
 use bytes::Bytes;
-use precise_common::{cell::Class, cell::CellKey, ibs::OutcomeBits, latency, mode::in_kernel};
+use precise_common::{cell::CellKey, cell::Class, ibs::OutcomeBits, latency, mode::in_kernel};
 use precise_model::{Dimension, EventInfo, Fields, TaggedOf, Verdict};
 use precise_records::perf_data::Attr;
 use precise_records::record::sample::Sample;

@@ -16,8 +16,8 @@ use super::{
     events::{self, ImportedEvent},
     group::MemberCounts,
     length,
-    queue::{TimedRecord, Queue},
-    sample::{self, KeptFacts, ImportGrouping},
+    queue::{Queue, TimedRecord},
+    sample::{self, ImportGrouping, KeptFacts},
     words,
 };
 use crate::error::{ErrorClass, SamplingError};

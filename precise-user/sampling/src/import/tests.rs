@@ -257,7 +257,8 @@ fn a_long_import_tells_how_far_it_is() {
     let reader = RecordingReader::file(Cursor::new(file)).expect("a recording");
     let size = reader.size();
     let mut told = Vec::new();
-    import_within(reader, &options, HistoryLimits { bytes: LIMIT }, &mut |now| told.push(now)).expect("a capture");
+    import_within(reader, &options, HistoryLimits { bytes: LIMIT }, &mut |now| told.push(now))
+        .expect("a capture");
     assert!(megabytes > 2 && told.len().abs_diff(megabytes) <= 1, "{megabytes}: {told:?}");
     assert!(told.is_sorted_by(|a, b| a.bytes < b.bytes) && told.iter().all(|now| now.size == size));
 }

@@ -115,7 +115,9 @@ impl Worker {
             (ReaderRequest::Unwind { frame_pointers }, Some(file)) => {
                 unwind::read(&file, frame_pointers).map(Reply::Unwind)
             }
-            (ReaderRequest::ReturnSites(offsets), Some(file)) => sites(&file, &offsets).map(Reply::ReturnSites),
+            (ReaderRequest::ReturnSites(offsets), Some(file)) => {
+                sites(&file, &offsets).map(Reply::ReturnSites)
+            }
             (ReaderRequest::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)

@@ -1,7 +1,7 @@
 //! Helpers for tests of naming: cells, sideband records, and an assembler without a run. They need
 //! no privileges.
 
-use precise_common::cell::{Cell, Class, CellKey};
+use precise_common::cell::{Cell, CellKey, Class};
 use precise_common::mode::in_kernel;
 
 use super::assemble::{Assembler, AssemblerOptions};
@@ -25,7 +25,12 @@ pub(crate) const CODE: u64 = 0x40_0000;
 /// Returns a cell of a process, with samples of period 10.
 pub(crate) fn cell(pid: u32, ip: u64, count: u32) -> Cell {
     let kernel = if in_kernel(ip) { Class::KERNEL } else { 0 };
-    let key = CellKey { ip, process: u64::from(pid) << 32 | u64::from(pid + 1), class: kernel, ..CellKey::default() };
+    let key = CellKey {
+        ip,
+        process: u64::from(pid) << 32 | u64::from(pid + 1),
+        class: kernel,
+        ..CellKey::default()
+    };
     Cell { key, count, period_sum: u64::from(count) * 10, ..Cell::default() }
 }
 

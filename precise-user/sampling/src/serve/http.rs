@@ -35,7 +35,7 @@ use tokio::{
 
 use super::{
     access::Access,
-    connections::{Bounds, Connections, ConnectionPlace},
+    connections::{Bounds, ConnectionPlace, Connections},
     format::PageFormat,
     front::Front,
     health,

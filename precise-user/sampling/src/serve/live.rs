@@ -10,7 +10,7 @@ use super::{
     page::Page,
     sink::Sinks,
     status::ServeStatus,
-    totals::{Shared, SeriesTotals},
+    totals::{SeriesTotals, Shared},
 };
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::run::cost::own_cpu_ns;

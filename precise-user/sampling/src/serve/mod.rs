@@ -37,6 +37,6 @@ pub use front::Painter;
 pub use hosts::{Hosts, InvalidHost};
 pub use http::{Listening, listen};
 pub use label::{SeriesLabel, UnfitLabel};
-pub use metric::{PageMetric, MetricKind};
+pub use metric::{MetricKind, PageMetric};
 pub use tls::Tls;
 pub use totals::{IDLE, Series, SeriesTotals};

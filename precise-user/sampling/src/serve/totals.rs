@@ -8,7 +8,7 @@ use std::{
 
 use precise_common::latency;
 
-use super::label::{SeriesLabel, LabelPair, pairs};
+use super::label::{LabelPair, SeriesLabel, pairs};
 use precise_model::keys::Key;
 use precise_model::labels::by_keys;
 use precise_model::values::Value;

@@ -15,7 +15,7 @@ mod tables;
 mod window;
 
 pub(crate) use live::state;
-pub use live::{TopEnd, Live, TopProgress, run};
+pub use live::{Live, TopEnd, TopProgress, run};
 pub use state::LiveCost;
 pub(crate) use state::{Rates, TopState, events_between, ledgers};
 pub use tables::MOST_BYTES;

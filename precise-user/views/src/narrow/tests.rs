@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use precise_filter::eval::{SampleFacts, expr_passes};
-use precise_filter::{CgroupMatch, Expr, FilterFlags, CompilerOptions, Resolver, parse};
+use precise_filter::{CgroupMatch, CompilerOptions, Expr, FilterFlags, Resolver, parse};
 use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Dimension, Measures, Origin};
 use proptest::prelude::*;
