@@ -8,8 +8,8 @@
  *                         function at that offset of the file; lives on for a minute
  *   shrinks N OFFSET      touches N pages from a copy of /library, and then cuts the copy and
  *                         writes it again for a second
- *   compiles N            touches N pages from code in memory, which its perf map names in its first
- *                         line; 8 TiB of nothing follow
+ *   compiles N            touches N pages from code in memory, which its perf map names in its
+ *                         first line; 8 TiB of nothing follow
  *   vsyscall N            calls the vsyscall page N times
  */
 #define _GNU_SOURCE
