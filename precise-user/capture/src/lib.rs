@@ -5,18 +5,18 @@
 //! what is wrong with them, and [`ReadLimits`] limits the memory use.
 //!
 //! ```
-//! use precise_capture::{CaptureFile as _, Limits, ReadError};
-//! use precise_model::{Capture, testing::Builder};
+//! use precise_capture::{CaptureFile as _, ReadLimits, ReadError};
+//! use precise_model::{Capture, testing::CaptureBuilder};
 //!
 //! # let folder = std::env::temp_dir().join(format!("captures-example-{}", std::process::id()));
 //! # std::fs::create_dir_all(&folder)?;
 //! # let path = folder.join("precise.parquet");
 //! // `precise record` makes captures; the samples of this one are synthetic.
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(3);
 //! made.build().write(&path)?;
 //!
-//! let capture = Capture::read_limited(&path, &Limits { rows: 1_000_000, ..Limits::default() })?;
+//! let capture = Capture::read_limited(&path, &ReadLimits { rows: 1_000_000, ..ReadLimits::default() })?;
 //! for event in &capture.meta.events {
 //!     println!("{}: {} epochs", event.name, capture.meta.epochs.len());
 //! }

@@ -43,13 +43,13 @@ pub fn panics_are_answered() -> bool {
 ///
 /// ```
 /// use precise_capture::CaptureFile as _;
-/// use precise_model::{Capture, testing::Builder};
+/// use precise_model::{Capture, testing::CaptureBuilder};
 ///
 /// let folder = std::env::temp_dir().join(format!("capture-example-{}", std::process::id()));
 /// std::fs::create_dir_all(&folder)?;
 /// let path = folder.join("precise.parquet");
 ///
-/// let mut made = Builder::new();
+/// let mut made = CaptureBuilder::new();
 /// made.cell().samples(3);
 /// made.build().write(&path)?;
 ///

@@ -8,7 +8,7 @@
 //! a name carries the reason:
 //!
 //! ```
-//! use precise_model::{Capture, Name, Reason, testing::Builder};
+//! use precise_model::{Capture, Name, Reason, testing::CaptureBuilder};
 //!
 //! fn samples_by_process(capture: &Capture) -> Vec<(String, u64)> {
 //!     let name = |name| match name {
@@ -19,7 +19,7 @@
 //! }
 //!
 //! // Captures come from a live run, an import or a file; the samples of this one are synthetic.
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(3);
 //! let capture = made.build();
 //!

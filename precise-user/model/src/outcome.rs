@@ -5,9 +5,9 @@ use precise_common::{cell::Class, ibs::OutcomeBits as Bits};
 /// The outcome of an op or a fetch: the hardware's bits, limited to those that the run groups by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
-    /// [`precise_common::ibs::Outcome`] of an op.
+    /// [`precise_common::ibs::OutcomeBits`] of an op.
     Op(u64),
-    /// [`precise_common::ibs::Outcome`] of a fetch.
+    /// [`precise_common::ibs::OutcomeBits`] of a fetch.
     Fetch(u64),
 }
 

@@ -126,6 +126,7 @@ impl Appearance {
             );
         let no_pager = Arg::new(Self::NO_PAGER)
             .long("no-pager")
+            .hide_short_help(true)
             .action(ArgAction::SetTrue)
             .help("Do not start a pager for text that is longer than the terminal")
             .long_help(

@@ -13,7 +13,7 @@ use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
 use precise::serve::live::{ServeProgress, Service};
 use precise::serve::{
-    Access, CapturesOptions, Hosts, Painter, Retention, SeriesLabel, Tls, Token, Upload, listen, live,
+    AccessPolicy, CapturesOptions, Hosts, Painter, Retention, SeriesLabel, Tls, Token, Upload, listen, live,
 };
 use precise::top::WindowSnapshot;
 use precise::views::code::NoCode;
@@ -232,7 +232,7 @@ struct Ready {
     labels: Vec<SeriesLabel>,
     series: usize,
     hosts: Hosts,
-    access: Access,
+    access: AccessPolicy,
     captures: Option<CapturesOptions>,
 }
 
@@ -259,11 +259,11 @@ impl Ready {
 }
 
 impl ClientArguments {
-    fn access(&self) -> Result<Access, Failure> {
+    fn access(&self) -> Result<AccessPolicy, Failure> {
         let tls = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
         let tls = tls.map(|(certificate, key)| Tls::read(certificate, key)).transpose()?;
         let token = self.token_file.as_deref().map(Token::read).transpose()?;
-        Ok(Access { tls, token })
+        Ok(AccessPolicy { tls, token })
     }
 }
 

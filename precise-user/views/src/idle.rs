@@ -4,10 +4,10 @@
 //! function would be the hottest of most machines.
 //!
 //! ```
-//! use precise_model::testing::Builder;
+//! use precise_model::testing::CaptureBuilder;
 //! use precise_views::idle;
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(900).code(0xffff_8000_0000_1000, "[kernel]", "pv_native_safe_halt", "", 0);
 //! made.cell().samples(100).process(17, "app").code(0x1000, "/bin/app", "parse", "", 0);
 //! let mut capture = made.build();

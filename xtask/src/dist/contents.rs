@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::binary::Binary;
 use super::release::Release;
-use super::tree::Tree;
+use super::tree::StagedTree;
 use crate::checkout;
 
 /// The configuration file, which belongs to the administrator once it is installed.
@@ -53,9 +53,9 @@ const DOCUMENTS: (&str, &str, &str) = ("docs", "md", "usr/share/doc/precise/docs
 const MANUAL: (&str, &str, &str) = ("docs/man", "1", "usr/share/man/man1");
 
 /// Puts everything that is installed into a folder, as it is installed.
-pub fn stage(release: &Release, binary: &Binary, zsh: Zsh, folder: PathBuf) -> Result<Tree> {
+pub fn stage(release: &Release, binary: &Binary, zsh: Zsh, folder: PathBuf) -> Result<StagedTree> {
     let root = checkout::root();
-    let tree = Tree::create(folder, release)?;
+    let tree = StagedTree::create(folder, release)?;
     tree.copy(PROGRAM, 0o755, &binary.stripped)?;
     for (from, to) in FILES {
         tree.copy(to, 0o644, &root.join(from))?;
@@ -75,8 +75,8 @@ pub fn stage(release: &Release, binary: &Binary, zsh: Zsh, folder: PathBuf) -> R
 }
 
 /// Puts what an image needs into a folder: the program, its configuration and its licences.
-pub fn stage_image(release: &Release, binary: &Binary, folder: PathBuf) -> Result<Tree> {
-    let tree = Tree::create(folder, release)?;
+pub fn stage_image(release: &Release, binary: &Binary, folder: PathBuf) -> Result<StagedTree> {
+    let tree = StagedTree::create(folder, release)?;
     tree.copy(PROGRAM, 0o755, &binary.stripped)?;
     for (from, to) in FILES {
         if *to == CONFIGURATION || from.starts_with("LICENSE") {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::binary::Binary;
 use super::contents::{self, PROGRAM};
 use super::release::Release;
-use super::tree::Tree;
+use super::tree::StagedTree;
 use crate::sha256;
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
@@ -26,7 +26,8 @@ pub fn make(release: &Release, binary: &Binary, work: &Path, folder: &Path) -> R
     tree.tar(&plain, "")?;
     tree.tar_gz(&packed, "")?;
 
-    let layout = Layout { tree: Tree::create(work.join("layout"), release)?, scratch: work.join("blob") };
+    let layout =
+        Layout { tree: StagedTree::create(work.join("layout"), release)?, scratch: work.join("blob") };
     let layer = fs::read(&packed).with_context(|| format!("cannot read {}", packed.display()))?;
     let layer = layout.blob(LAYER, &layer)?;
     let diff = format!("sha256:{}", sha256::of_file(&plain)?);
@@ -48,7 +49,7 @@ pub fn make(release: &Release, binary: &Binary, work: &Path, folder: &Path) -> R
 
 /// The layout: blobs by their hash.
 struct Layout {
-    tree: Tree,
+    tree: StagedTree,
     scratch: PathBuf,
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::binary::Binary;
 use super::contents::{self, Zsh};
 use super::release::Release;
-use super::tree::Tree;
+use super::tree::StagedTree;
 use super::{deb, oci, rpm, sbom};
 use crate::{checkout, sha256};
 
@@ -71,7 +71,7 @@ fn stem(release: &Release, binary: &Binary) -> Result<String> {
 /// completions and documents, without a service.
 fn archive(release: &Release, binary: &Binary, work: &Path, folder: &Path) -> Result<String> {
     let all = contents::stage(release, binary, Zsh::Site, work.join("all"))?;
-    let usr = Tree::adopt(all.root().join("usr"), release);
+    let usr = StagedTree::adopt(all.root().join("usr"), release);
     let service = usr.root().join("lib");
     fs::remove_dir_all(&service).with_context(|| format!("cannot remove {}", service.display()))?;
     usr.settle()?;
@@ -83,9 +83,9 @@ fn archive(release: &Release, binary: &Binary, work: &Path, folder: &Path) -> Re
 
 /// Packs the Helm chart as `helm package` does.
 fn chart(release: &Release, work: &Path, folder: &Path) -> Result<String> {
-    let tree = Tree::create(work.join("chart"), release)?;
+    let tree = StagedTree::create(work.join("chart"), release)?;
     let root = checkout::root().join(CHART);
-    for file in Tree::adopt(root.clone(), release).files()? {
+    for file in StagedTree::adopt(root.clone(), release).files()? {
         tree.copy(&file, 0o644, &root.join(&file))?;
     }
     tree.settle()?;

@@ -13,13 +13,13 @@ use crate::process;
 
 /// A folder in which every file and folder has a fixed mode and the time of the release.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct StagedTree {
     root: PathBuf,
     epoch: u64,
     level: u32,
 }
 
-impl Tree {
+impl StagedTree {
     /// Creates an empty tree; what was in the folder before goes.
     pub fn create(root: PathBuf, release: &Release) -> Result<Self> {
         if root.exists() {
@@ -122,7 +122,7 @@ impl Tree {
         process::output(&mut tar).map(drop)
     }
 
-    /// Writes a compressed tar archive. See [`Tree::tar`].
+    /// Writes a compressed tar archive. See [`StagedTree::tar`].
     pub fn tar_gz(&self, file: &Path, prefix: &str) -> Result<()> {
         let plain = file.with_extension("part");
         self.tar(&plain, prefix)?;

@@ -25,14 +25,14 @@ const LONGEST: usize = 1024;
 /// What a server asks of its clients. The default asks nothing, which only a loopback address
 /// allows.
 #[derive(Debug, Default)]
-pub struct Access {
+pub struct AccessPolicy {
     /// The certificate of the server; `None`: no TLS.
     pub tls: Option<Tls>,
     /// The token that a request must have; `None`: none.
     pub token: Option<Token>,
 }
 
-impl Access {
+impl AccessPolicy {
     /// Checks that these conditions suffice for an address.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ pub(super) mod tests {
     #[test]
     fn other_machines_need_more_than_this_one() {
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
-        let open = Access::default();
+        let open = AccessPolicy::default();
         for here in ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "127.9.9.9:1"] {
             assert!(open.allows(address(here)).is_ok(), "{here}");
         }
@@ -194,7 +194,7 @@ pub(super) mod tests {
             assert!(refused.with_causes().ends_with("so it needs TLS and a token"), "{refused:?}");
             assert_eq!(refused.way_out(), Some(Remedy::SecureAddress));
         }
-        let half = Access { token: token(SECRET, 0o600).ok(), tls: None };
+        let half = AccessPolicy { token: token(SECRET, 0o600).ok(), tls: None };
         assert!(half.allows(address("0.0.0.0:1")).unwrap_err().with_causes().ends_with("needs TLS"));
     }
 }

@@ -34,7 +34,7 @@ use tokio::{
 };
 
 use super::{
-    access::Access,
+    access::AccessPolicy,
     connections::{Bounds, ConnectionPlace, Connections},
     format::PageFormat,
     front::Front,
@@ -64,7 +64,7 @@ const UNKNOWN_HOST: &str = "precise does not know this host name as its own, whi
 pub struct Listening {
     listener: TcpListener,
     hosts: HostRule,
-    access: Access,
+    access: AccessPolicy,
     /// The address. If port 0 was requested, it has the port that the kernel chose.
     pub address: SocketAddr,
 }
@@ -76,7 +76,7 @@ pub struct Listening {
 ///
 /// Returns an error if the address does not belong to this machine, is in use, or needs more than
 /// `access` asks for.
-pub fn listen(address: SocketAddr, hosts: Hosts, access: Access) -> Result<Listening, SamplingError> {
+pub fn listen(address: SocketAddr, hosts: Hosts, access: AccessPolicy) -> Result<Listening, SamplingError> {
     access.allows(address)?;
     let bind = move || {
         let listener = TcpListener::bind(address)?;
@@ -183,7 +183,7 @@ struct Answering {
     page: Arc<Page>,
     front: Arc<Front>,
     hosts: HostRule,
-    access: Access,
+    access: AccessPolicy,
     connections: Arc<Connections>,
     bounds: Bounds,
 }

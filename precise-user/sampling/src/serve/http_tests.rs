@@ -31,7 +31,7 @@ struct Served {
 }
 
 fn served(status: ServeStatus, bounds: Bounds) -> Served {
-    served_to(Access::default(), status, bounds)
+    served_to(AccessPolicy::default(), status, bounds)
 }
 
 /// Returns the page for people of a run whose last minutes are empty.
@@ -40,7 +40,7 @@ fn front() -> Arc<Front> {
     Arc::new(Front::new(Live::new(window), Painter::new(|_| Ok("<!DOCTYPE html>".to_owned()))))
 }
 
-fn served_to(access: Access, status: ServeStatus, bounds: Bounds) -> Served {
+fn served_to(access: AccessPolicy, status: ServeStatus, bounds: Bounds) -> Served {
     let listening = listen(([127, 0, 0, 1], 0).into(), Hosts::default(), access).unwrap();
     let address = listening.address;
     let page = Arc::new(Page::new(Shared::new(SeriesTotals::new(&[], 10, Machine::default())), status, None));
@@ -141,7 +141,7 @@ fn certificate() -> [PathBuf; 2] {
 
 #[test]
 fn who_has_no_token_learns_nothing() {
-    let access = Access { token: token(SECRET, 0o600).ok(), tls: None };
+    let access = AccessPolicy { token: token(SECRET, 0o600).ok(), tls: None };
     let served = served_to(access, ServeStatus::default(), Bounds::default());
     for path in ["/", "/metrics"] {
         let said = served.said(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes());
@@ -162,7 +162,7 @@ fn tls_is_spoken_where_there_is_a_certificate() {
     use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
     use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
     let [file, key] = certificate();
-    let access = Access { tls: Some(Tls::read(&file, &key).unwrap()), token: None };
+    let access = AccessPolicy { tls: Some(Tls::read(&file, &key).unwrap()), token: None };
     let served = served_to(access, ServeStatus::default(), SHORT);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&file).unwrap()).unwrap();
@@ -284,7 +284,7 @@ fn who_never_reads_keeps_nobody_waiting() {
 #[test]
 fn an_address_that_is_taken_is_said() {
     let served = served(ServeStatus::default(), Bounds::default());
-    let failure = listen(served.address, Hosts::default(), Access::default()).unwrap_err();
+    let failure = listen(served.address, Hosts::default(), AccessPolicy::default()).unwrap_err();
     assert!(failure.with_causes().contains(&served.address.to_string()), "{failure:?}");
     assert_eq!(failure.way_out(), Some(Remedy::OtherAddress), "{failure:?}");
 }

@@ -8,7 +8,7 @@
 //! requests.
 //!
 //! Storage, rates, percentiles and alerts are left to the scraper. By default only this machine can
-//! ask; an address that others can reach needs TLS and a token ([`Access`]).
+//! ask; an address that others can reach needs TLS and a token ([`AccessPolicy`]).
 //!
 //! Beside the series, the run can be kept as [captures](CapturesOptions) of some minutes each, and
 //! people see the last minutes on a page ([`Painter`]).
@@ -31,7 +31,7 @@ mod tls;
 mod totals;
 mod traffic;
 
-pub use access::{Access, Token};
+pub use access::{AccessPolicy, Token};
 pub use captures::{CapturesOptions, Retention, Upload};
 pub use front::Painter;
 pub use hosts::{Hosts, InvalidHost};

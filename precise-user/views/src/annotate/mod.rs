@@ -16,10 +16,10 @@
 //! #         None
 //! #     }
 //! # }
-//! use precise_model::{Reason, testing::Builder};
+//! use precise_model::{Reason, testing::CaptureBuilder};
 //! use precise_views::annotate::{AnnotateOptions, annotate};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(60).latency(40).code(0x1004, "/bin/app", "sum", "/src/app.c", 11);
 //! made.cell().samples(30).latency(400).code(0x1008, "/bin/app", "sum", "/src/app.c", 11);
 //! made.cell().samples(10).latency(40).code(0x100c, "/bin/app", "sum", "/src/app.c", 12);

@@ -16,12 +16,12 @@
 //! #         None
 //! #     }
 //! # }
-//! use precise_common::ibs::Outcome as Bits;
-//! use precise_model::testing::{Builder, ibs_op};
+//! use precise_common::ibs::OutcomeBits as Bits;
+//! use precise_model::testing::{CaptureBuilder, ibs_op};
 //! use precise_model::{Outcome, TaggedOf};
 //! use precise_views::branches::{BranchOptions, branches};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! ibs_op(&mut made.meta().events[0]);
 //! made.meta().events[0].tagged = Some(TaggedOf::Branch);
 //! for (ip, samples, bits) in [

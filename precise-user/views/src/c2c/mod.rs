@@ -17,12 +17,12 @@
 //! #         None
 //! #     }
 //! # }
-//! use precise_model::testing::{Builder, L3_HITM};
+//! use precise_model::testing::{CaptureBuilder, L3_HITM};
 //! use precise_views::c2c::{C2cOptions, SharingVerdict, c2c};
 //!
 //! const STORE: u64 = 0x508_0144;
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! for (thread, offset) in [(1, 0), (2, 8)] {
 //!     // A HITM load found its line modified in the cache of another core.
 //!     for (source, samples) in [(L3_HITM, 100), (STORE, 50)] {

@@ -4,10 +4,10 @@
 //! A function that calls others has two costs: of its own code, and including its callees:
 //!
 //! ```
-//! use precise_model::testing::Builder;
+//! use precise_model::testing::CaptureBuilder;
 //! use precise_views::call_graph::{CallGraphOptions, call_graph};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! let app = "/usr/bin/app";
 //! made.cell().samples(70).code(0x1000, app, "copy", "", 0).callers(&["parse", "main"]);
 //! made.cell().samples(30).code(0x2000, app, "parse", "", 0).callers(&["main"]);

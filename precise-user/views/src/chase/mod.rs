@@ -6,9 +6,9 @@
 //!
 //! ```
 //! use precise_code::{FunctionId, Instruction, testing::assemble};
-//! use precise_model::testing::{Builder, RAM};
+//! use precise_model::testing::{CaptureBuilder, RAM};
 //! use precise_model::Reason;
-//! use precise_views::chase::{Bound, ChaseOptions, WaitKind, chase};
+//! use precise_views::chase::{LoadBound, ChaseOptions, WaitKind, chase};
 //! use precise_views::code::Code;
 //!
 //! /// Code that follows a linked list: each load reads the pointer to the next element.
@@ -23,14 +23,14 @@
 //! #     }
 //! }
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(200).latency(400).data_src(RAM).code(0x1000, "/bin/app", "walk", "", 0);
 //!
 //! let result = chase(&made.build(), &ChaseOptions::default(), &mut List)?;
 //!
 //! let event = &result.events[0];
 //! // Every sampled load waits for the load before it, so latency limits this code, not bandwidth.
-//! assert_eq!(event.verdict, Some(Bound::Latency));
+//! assert_eq!(event.verdict, Some(LoadBound::Latency));
 //! assert_eq!((event.kinds[0].kind, event.kinds[0].measured.samples), (WaitKind::Chase, 200));
 //! # Ok::<(), precise_views::ViewError>(())
 //! ```

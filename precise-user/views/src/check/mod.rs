@@ -10,12 +10,12 @@
 //! With few samples, neither "worse" nor "not worse" may be certain. The verdict then says so:
 //!
 //! ```
-//! use precise_model::{Capture, testing::Builder};
-//! use precise_views::check::{Verdict, check, parse};
+//! use precise_model::{Capture, testing::CaptureBuilder};
+//! use precise_views::check::{ConditionVerdict, check, parse};
 //!
 //! /// Latencies from 100 to 198 cycles, times `factor`; `samples` of each.
 //! fn capture(samples: u64, factor: u32) -> Capture {
-//!     let mut made = Builder::new();
+//!     let mut made = CaptureBuilder::new();
 //!     for step in 0..50 {
 //!         made.cell().samples(samples).latency(factor * (100 + 2 * step));
 //!     }
@@ -24,11 +24,11 @@
 //!
 //! // The check fails if the mean latency of NEW is more than 2 % above that of BASE.
 //! let condition = [parse("mean(latency) > +2%")?];
-//! assert_eq!(check(&capture(400, 1), &capture(400, 2), &condition)?.verdict, Verdict::Fail);
-//! assert_eq!(check(&capture(400, 1), &capture(400, 1), &condition)?.verdict, Verdict::Pass);
+//! assert_eq!(check(&capture(400, 1), &capture(400, 2), &condition)?.verdict, ConditionVerdict::Fail);
+//! assert_eq!(check(&capture(400, 1), &capture(400, 1), &condition)?.verdict, ConditionVerdict::Pass);
 //! // 200 samples of each capture: the 95 % interval of the change reaches beyond the bound.
 //! let few = check(&capture(4, 1), &capture(4, 1), &condition)?;
-//! assert_eq!(few.verdict, Verdict::CannotTell);
+//! assert_eq!(few.verdict, ConditionVerdict::CannotTell);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -9,11 +9,11 @@
 //! derived event:
 //!
 //! ```
-//! use precise_common::ibs::Outcome as Bits;
-//! use precise_model::{Outcome, TaggedOf, testing::Builder};
+//! use precise_common::ibs::OutcomeBits as Bits;
+//! use precise_model::{Outcome, TaggedOf, testing::CaptureBuilder};
 //! use precise_views::derived::derived;
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.meta().events[0].tagged = Some(TaggedOf::Fetch);
 //! for (samples, bits) in [(300, Bits::COMPLETED), (100, 0), (100, Bits::ITLB_L1_MISS)] {
 //!     made.cell().samples(samples).row().outcome = Some(Outcome::Fetch(bits));

@@ -3,11 +3,11 @@
 //! A share that differs between two captures may differ by chance. `changed` tells the two apart:
 //!
 //! ```
-//! use precise_model::{Capture, testing::Builder};
+//! use precise_model::{Capture, testing::CaptureBuilder};
 //! use precise_views::diff::{DiffOptions, diff};
 //!
 //! fn capture(parse: u64, send: u64) -> Capture {
-//!     let mut made = Builder::new();
+//!     let mut made = CaptureBuilder::new();
 //!     made.cell().samples(parse).code(0x1000, "/bin/app", "parse", "", 0);
 //!     made.cell().samples(send).code(0x2000, "/bin/app", "send", "", 0);
 //!     made.build()

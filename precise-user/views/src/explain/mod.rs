@@ -21,10 +21,10 @@
 //! #     }
 //! # }
 //! use precise_model::Node;
-//! use precise_model::testing::{Builder, L1, REMOTE_RAM};
+//! use precise_model::testing::{CaptureBuilder, L1, REMOTE_RAM};
 //! use precise_views::explain::{ExplainOptions, Topic, explain};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0] }, Node { id: 1, cpus: vec![1] }];
 //! made.cell().samples(700).latency(5).cpu(0).data_src(L1);
 //! made.cell().samples(300).latency(600).cpu(0).data_src(REMOTE_RAM);

@@ -5,12 +5,12 @@
 //! A fetch that misses the instruction cache leaves the decoder without work:
 //!
 //! ```
-//! use precise_common::ibs::Outcome as Bits;
-//! use precise_model::testing::Builder;
+//! use precise_common::ibs::OutcomeBits as Bits;
+//! use precise_model::testing::CaptureBuilder;
 //! use precise_model::{Outcome, PmuKind, TaggedOf};
-//! use precise_views::fetch::{Fact, FetchOptions, fetch};
+//! use precise_views::fetch::{FetchFact, FetchOptions, fetch};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! let event = &mut made.meta().events[0];
 //! (event.pmu, event.tagged) = (PmuKind::IbsFetch, Some(TaggedOf::Fetch));
 //! let good = Bits::COMPLETED | Bits::PHYSICAL_VALID;
@@ -23,7 +23,7 @@
 //!
 //! let result = fetch(&made.build(), &FetchOptions::default())?;
 //!
-//! let misses = result.sections[0].facts.iter().find(|known| known.fact == Fact::IcMiss);
+//! let misses = result.sections[0].facts.iter().find(|known| known.fact == FetchFact::IcMiss);
 //! assert_eq!(misses.and_then(|known| known.samples), Some(100));
 //! // `parse` has a quarter of the fetches, but 4,500 of the 6,000 cycles that fetches took.
 //! let parse = &result.sections[0].groups[0];

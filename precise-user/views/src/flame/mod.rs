@@ -5,10 +5,10 @@
 //! the sampled one. A flame graph draws each line as a stack, as wide as its weight:
 //!
 //! ```
-//! use precise_model::testing::Builder;
-//! use precise_views::flame::{FlameOptions, Weight, flame, folded::folded};
+//! use precise_model::testing::CaptureBuilder;
+//! use precise_views::flame::{FlameOptions, FrameWidth, flame, folded::folded};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! let cell = made.cell().samples(90).latency(5).process(7, "app");
 //! cell.code(0x1000, "/bin/app", "sum", "", 0).callers(&["main"]);
 //! let cell = made.cell().samples(10).latency(300).process(7, "app");
@@ -19,7 +19,7 @@
 //! assert_eq!(folded(&by_samples), "app;main;sum 90\napp;main;walk 10\n");
 //!
 //! // By latency, `walk` is wider: 10 samples of 300 cycles, against 90 samples of 5 cycles.
-//! let options = FlameOptions { weight: Weight::Latency, ..FlameOptions::default() };
+//! let options = FlameOptions { weight: FrameWidth::Latency, ..FlameOptions::default() };
 //! assert_eq!(folded(&flame(&capture, &options)?), "app;main;sum 450\napp;main;walk 3000\n");
 //! # Ok::<(), precise_views::ViewError>(())
 //! ```

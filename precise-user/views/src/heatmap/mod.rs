@@ -7,10 +7,10 @@
 //! Time runs from left to right, so a heatmap shows when something happened:
 //!
 //! ```
-//! use precise_model::testing::Builder;
+//! use precise_model::testing::CaptureBuilder;
 //! use precise_views::heatmap::{Axis, HeatmapOptions, YAxis, heatmap};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().epoch(0).samples(100).code(0x1000, "/bin/app", "serve", "", 0);
 //! made.cell().epoch(1).samples(40).code(0x1000, "/bin/app", "serve", "", 0);
 //! made.cell().epoch(1).samples(60).code(0x2000, "/bin/app", "compact", "", 0);

@@ -102,7 +102,7 @@ mod tests {
         let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("{what} is not in\n{html}"));
         assert!(at("id=\"time\"") < at("id=\"tables\"") && at("id=\"tables\"") < at("id=\"trust\""));
         assert!(
-            html.contains("<svg") && html.contains("Sampling costs 0.40% of the busiest CPU (limit 1.0%)"),
+            html.contains("<svg") && html.contains("Sampling costs 0.4% of the busiest CPU (limit 1.0%)"),
             "{html}"
         );
         assert!(html.contains("<meta http-equiv=\"refresh\" content=\"10\">"));

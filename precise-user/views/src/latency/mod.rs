@@ -3,10 +3,10 @@
 //! The median shows the usual access, the 99th percentile the slowest 1 %:
 //!
 //! ```
-//! use precise_model::testing::{Builder, L1, RAM};
+//! use precise_model::testing::{CaptureBuilder, L1, RAM};
 //! use precise_views::latency::{LatencyOptions, latency};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(900).latency(5).data_src(L1);
 //! made.cell().samples(100).latency(300).data_src(RAM);
 //!

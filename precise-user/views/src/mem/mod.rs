@@ -4,10 +4,10 @@
 //! The share of the samples and the share of the latency answer different questions:
 //!
 //! ```
-//! use precise_model::testing::{Builder, L1, RAM};
+//! use precise_model::testing::{CaptureBuilder, L1, RAM};
 //! use precise_views::mem::{MemOptions, mem};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(900).latency(5).data_src(L1);
 //! made.cell().samples(100).latency(300).data_src(RAM);
 //!

@@ -4,10 +4,10 @@
 //!
 //! ```
 //! use precise_model::Node;
-//! use precise_model::testing::{Builder, L1, RAM, REMOTE_RAM};
+//! use precise_model::testing::{CaptureBuilder, L1, RAM, REMOTE_RAM};
 //! use precise_views::numa::{ServingPlace, numa};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0] }, Node { id: 1, cpus: vec![1] }];
 //! made.cell().samples(800).latency(5).data_src(L1).cpu(1);
 //! made.cell().samples(50).latency(300).data_src(RAM).cpu(1);

@@ -3,10 +3,10 @@
 //! The share of each group has a 95 % confidence interval, because a sample is a random draw:
 //!
 //! ```
-//! use precise_model::{keys::Key, testing::Builder};
+//! use precise_model::{keys::Key, testing::CaptureBuilder};
 //! use precise_views::report::{ReportOptions, report};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(300).code(0x1000, "/bin/app", "parse", "", 0);
 //! made.cell().samples(100).code(0x2000, "/bin/app", "send", "", 0);
 //!

@@ -22,10 +22,10 @@
 //! #         None
 //! #     }
 //! # }
-//! use precise_model::testing::Builder;
+//! use precise_model::testing::CaptureBuilder;
 //! use precise_views::skid::{SkidOptions, skid};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! // The same event a second time, without precision.
 //! let mut plain = made.meta().events[0].clone();
 //! plain.name = "cycles (imprecise)".to_owned();

@@ -3,11 +3,11 @@
 //! The summary joins its tables with the ledger, which says where each sample went:
 //!
 //! ```
-//! use precise_model::testing::Builder;
+//! use precise_model::testing::CaptureBuilder;
 //! use precise_views::report::ReportOptions;
 //! use precise_views::summary::summary;
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(250).code(0x1000, "/bin/app", "parse", "/src/app.c", 10);
 //! made.cell().samples(150).code(0x1040, "/bin/app", "parse", "/src/app.c", 14);
 //!

@@ -3,10 +3,10 @@
 //! A thread that moves between nodes leaves its caches and its memory behind:
 //!
 //! ```
-//! use precise_model::{Node, testing::Builder};
+//! use precise_model::{Node, testing::CaptureBuilder};
 //! use precise_views::threads::{ThreadsOptions, threads};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0] }, Node { id: 1, cpus: vec![1] }];
 //! made.cell().samples(300).cpu(0).process(10, "moves");
 //! made.cell().samples(100).cpu(1).process(10, "moves");

@@ -4,10 +4,10 @@
 //! A page walk happens if no TLB can translate the address of an access:
 //!
 //! ```
-//! use precise_model::testing::{Builder, L1, RAM_WALK};
+//! use precise_model::testing::{CaptureBuilder, L1, RAM_WALK};
 //! use precise_views::tlb::{TlbOptions, tlb};
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(300).latency(5).data_src(L1).code(0x1000, "/bin/w", "sum", "", 0);
 //! made.cell().samples(60).latency(5).data_src(L1).code(0x2000, "/bin/w", "chase", "", 0);
 //! made.cell().samples(40).latency(900).data_src(RAM_WALK).code(0x2000, "/bin/w", "chase", "", 0);

@@ -9,7 +9,7 @@
 //! ```
 //! use precise_code::types::TypedCode;
 //! use precise_code::{FunctionId, Instruction};
-//! use precise_model::{Reason, testing::Builder};
+//! use precise_model::{Reason, testing::CaptureBuilder};
 //! use precise_views::code::Code;
 //! use precise_views::types::{TypesOptions, types};
 //!
@@ -28,7 +28,7 @@
 //!     }
 //! }
 //!
-//! let mut made = Builder::new();
+//! let mut made = CaptureBuilder::new();
 //! made.cell().samples(300).code(0x1000, "/usr/bin/app", "match_order", "", 0);
 //!
 //! let profile = types(&made.build(), &TypesOptions::default(), &mut Elsewhere)?;

@@ -1,11 +1,10 @@
 //! Test workloads of the views. The answer of a view must not depend on how often they were
 //! sampled.
 
-use precise_code::{FunctionId, Instruction};
-use precise_model::{Capture, RateChange, Reason};
+use precise_model::{Capture, RateChange};
 
 use super::{AnyView, Input, OptionValues};
-use crate::code::Code;
+use crate::code::{Code, NoCode};
 
 /// The sampling rates of a simulated governor, relative to even sampling; rows take them in turn.
 const TIMES: [u64; 3] = [1, 10, 3];
@@ -93,17 +92,4 @@ pub(crate) fn even(mut capture: Capture) -> Capture {
         row.measures.period_sum = row.measures.count * 1000;
     }
     capture
-}
-
-/// A machine without the code.
-pub(crate) struct NoCode;
-
-impl Code for NoCode {
-    fn instructions(&mut self, _: &FunctionId) -> Result<Vec<Instruction>, Reason> {
-        Err(Reason::FileMissing)
-    }
-
-    fn source(&mut self, _: &str, _: u32) -> Option<String> {
-        None
-    }
 }

@@ -26,7 +26,7 @@ pub struct Retention {
 
 /// The folder of the captures of a run.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct CaptureFolder {
     path: PathBuf,
     retention: Retention,
 }
@@ -41,7 +41,7 @@ struct Found {
     whole: bool,
 }
 
-impl Folder {
+impl CaptureFolder {
     /// Opens the folder, and creates it for this user only if it does not exist.
     pub fn open(path: PathBuf, retention: Retention) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
@@ -98,7 +98,9 @@ impl Folder {
             Some(Found { bytes: there.len(), written: there.modified().ok()?, whole, path })
         };
         let mut found: Vec<Found> = entries.filter_map(of).collect();
-        found.sort_by(|a, b| (a.written, &a.path).cmp(&(b.written, &b.path)));
+        // Of names that begin alike, the shorter one has the smaller number.
+        let age = |of: &Found| (of.written, of.path.as_os_str().len(), of.path.clone());
+        found.sort_by_cached_key(age);
         found
     }
 }
@@ -201,7 +203,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let within = tempfile::tempdir().unwrap();
         let path = within.path().join("a/captures");
-        let folder = Folder::open(path.clone(), Retention { bytes: 10, age: MINUTE }).unwrap();
+        let folder = CaptureFolder::open(path.clone(), Retention { bytes: 10, age: MINUTE }).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         let first = folder.free(1_700_000_000_000_000_000);
         assert_eq!(first, path.join("precise-20231114T221320Z.parquet"));

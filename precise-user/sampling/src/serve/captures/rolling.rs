@@ -11,8 +11,8 @@ use precise_model::{Capture, Epoch, Ledger, Meta, Row};
 
 use super::CapturesOptions;
 use super::counts::{CaptureCounts, Uncaptured};
-use super::folder::Folder;
-use super::segment::Segment;
+use super::folder::CaptureFolder;
+use super::segment::CaptureSegment;
 use super::upload::Uploader;
 use crate::error::SamplingError;
 use crate::top::{Rates, TopState, ledgers};
@@ -33,11 +33,11 @@ pub(crate) struct Rolling {
 }
 
 struct Writing {
-    folder: Folder,
+    folder: CaptureFolder,
     length_ns: u64,
     uploader: Option<Uploader>,
     draft: Meta,
-    segment: Option<Segment>,
+    segment: Option<CaptureSegment>,
     /// The number of epochs whose rows have come.
     epochs: u64,
     /// The samples of each event in the rows of all epochs so far.
@@ -64,7 +64,7 @@ impl Rolling {
     pub fn start(options: CapturesOptions, draft: Meta) -> Result<Self, SamplingError> {
         let CapturesOptions { folder: path, length, retention, upload } = options;
         let shown = path.display().to_string();
-        let folder = Folder::open(path, retention).map_err(|error| {
+        let folder = CaptureFolder::open(path, retention).map_err(|error| {
             SamplingError::failed(format!("cannot use the folder {shown} for captures"), error)
         })?;
         let counts = Arc::new(CaptureCounts::default());
@@ -175,7 +175,7 @@ impl Writing {
                 let start_unix_ns = self.draft.start_unix_ns.saturating_add(epoch.start_ns);
                 let path = self.folder.free(start_unix_ns);
                 let before = self.ledgers.clone();
-                none.insert(Segment::start(path, &self.draft, epoch.start_ns, before)?)
+                none.insert(CaptureSegment::start(path, &self.draft, epoch.start_ns, before)?)
             }
         };
         Ok(segment.append(named, rows, epoch)?)

@@ -12,7 +12,7 @@ use crate::top::{Rates, TopState, events_between};
 const MOST_NOTES: usize = 20;
 
 /// A capture that is being written, and what its end needs to know of its start.
-pub(super) struct Segment {
+pub(super) struct CaptureSegment {
     writer: CaptureWriter,
     path: PathBuf,
     /// The start, in nanoseconds from the start of the run.
@@ -26,7 +26,7 @@ pub(super) struct Segment {
     samples: u64,
 }
 
-impl Segment {
+impl CaptureSegment {
     /// Starts a capture with the epoch that begins at `start_ns`. `draft` describes the run.
     pub fn start(
         path: PathBuf,
