@@ -127,7 +127,7 @@ fn served() -> Result<Option<String>> {
     let clock = Clock::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listening =
-        serve::listen(([127, 0, 0, 1], 0).into(), serve::Hosts::default(), serve::Access::default())?;
+        serve::listen(([127, 0, 0, 1], 0).into(), serve::Hosts::default(), serve::AccessPolicy::default())?;
     let address = listening.address;
     let page = std::thread::scope(|scope| -> Result<Page> {
         let churning = scope.spawn(|| churn.go_on());
