@@ -115,7 +115,7 @@ impl Expr {
     }
 
     /// Returns the same filter with every negation moved into the tests, so that `Not` remains only
-    /// before [`Test::Bits`].
+    /// before [`TermTest::Bits`].
     pub fn negations_inside(&self) -> Self {
         self.pushed(false)
     }

@@ -159,8 +159,8 @@ function and file.
 const DIFFERENT: &str = "
 Where precise has a sample and perf has none, perf has lost it: its ring was full. perf ends first
 in two kinds of places: in memory without a file (`[anon]`), which is the code of a JIT compiler,
-where precise goes on by frame pointers; and where the stack is deeper than the 64 kB that perf can
-copy.
+where precise goes on by frame pointers; and inside rustc, probably where the stack is deeper than
+the 64 kB that perf can copy (the depth was not measured).
 
 | program | samples | difference |
 | --- | --- | --- |

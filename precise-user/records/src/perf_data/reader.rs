@@ -59,7 +59,7 @@ pub enum RecordingItem {
     /// The end of a round (`PERF_RECORD_FINISHED_ROUND`). Every record from before the last but one
     /// round has been returned by now.
     Round,
-    /// The end of the recording; a `Loss` if it ended early.
+    /// The end of the recording; a `ReadLoss` if it ended early.
     End(Option<ReadLoss>),
 }
 
