@@ -38,7 +38,7 @@ impl Store {
             }
             #[cfg(not(feature = "s3"))]
             ArchivePlace::Bucket { .. } => Err(Failure::new(
-                Class::Unsupported,
+                ExitClass::Unsupported,
                 format!("cannot reach {place}: this precise was built without the feature `s3`"),
             )
             .advise("Copy the capture to a file first, or build precise with its default features.")),

@@ -5,14 +5,19 @@ use super::{bar, text};
 use crate::render::number::share;
 use crate::stats::Share;
 
-/// Returns a table that cannot be sorted; every cell is text.
+/// Returns a table that cannot be sorted; every cell is text. The first column names the row, and
+/// stands above the others on a narrow screen.
 pub(crate) fn plain(caption: &str, titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let head: String = titles.iter().map(|title| format!("<th scope=\"col\">{}</th>", text(title))).collect();
     let rows = rows.map(|cells| {
-        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", text(cell))).collect();
+        let cell = |(at, cell): (usize, &String)| match titles.get(at) {
+            Some(title) if at > 0 => format!("<td data-t=\"{}\">{}</td>", text(title), text(cell)),
+            _ => format!("<td>{}</td>", text(cell)),
+        };
+        let cells: String = cells.iter().enumerate().map(cell).collect();
         format!("<tr>{cells}</tr>\n")
     });
-    framed(caption, "", &head, &rows.collect::<String>())
+    framed(caption, " class=\"plain\"", &head, &rows.collect::<String>())
 }
 
 /// The kind of a column in a sortable table.
