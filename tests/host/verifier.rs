@@ -65,7 +65,8 @@ fn a_filter_costs_what_it_uses() -> Result<()> {
         // Measured: see the line above. The code for the 15 other slots is not included.
         assert!(one - none <= 80, "one term takes {} instructions", one - none);
         assert!(two - one <= 50, "the second term takes {} instructions", two - one);
-        assert!(none <= 350, "a program without a filter takes {none} instructions");
+        // Four of them tell the vsyscall page from the kernel.
+        assert!(none <= 356, "a program without a filter takes {none} instructions");
         assert!(all - none <= 16 * (one - none), "16 terms take {}", all - none);
     }
     Ok(())
@@ -211,7 +212,7 @@ fn call_chains_are_accepted_and_vanish() -> Result<()> {
         let calling = Config { key: PLAIN.key | key::STACK, source: source::CALLS_FOR_CHAIN, ..PLAIN };
         let calling = instructions(calling, path)?;
         say(&format!("{path:?}: {plain} instructions, {with} with call chains, {calling} on 6.1"));
-        assert!(plain <= 350 && plain < with && with < calling, "{path:?}: {plain} {with} {calling}");
+        assert!(plain <= 356 && plain < with && with < calling, "{path:?}: {plain} {with} {calling}");
     }
     Ok(())
 }

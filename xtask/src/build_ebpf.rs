@@ -6,7 +6,6 @@ pub mod toolchain;
 pub mod wrapper;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -155,7 +154,7 @@ fn compile(toolchain: &Toolchain, program: &str) -> Result<PathBuf> {
         .arg(&folder)
         .env("RUSTC", &toolchain.rustc)
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTC_WRAPPER", env::current_exe().context("this task cannot find its own binary")?)
+        .env("RUSTC_WRAPPER", process::own_binary())
         .env(wrapper::MARK, "1")
         .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain))
         // The caller set these for the rest of the tree.

@@ -19,6 +19,12 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Returns this program, for programs that it starts and that start it again. Not by its path: the
+/// builds of earlier steps may have put another build of xtask there, or nothing yet.
+pub fn own_binary() -> PathBuf {
+    PathBuf::from(format!("/proc/{}/exe", std::process::id()))
+}
+
 /// Prints the command and runs it. An exit status other than 0 is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("$ {}", show(command));

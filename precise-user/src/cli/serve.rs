@@ -13,7 +13,8 @@ use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
 use precise::serve::live::{ServeProgress, Service};
 use precise::serve::{
-    AccessPolicy, CapturesOptions, Hosts, Painter, Retention, SeriesLabel, Tls, Token, Upload, listen, live,
+    AccessPolicy, CapturesOptions, Hosts, Painter, Retention, SeriesLabel, Tls, Token, Upload, WINDOW,
+    listen, live,
 };
 use precise::top::WindowSnapshot;
 use precise::views::code::NoCode;
@@ -328,7 +329,8 @@ fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
             }
             ServeProgress::Note(note) => say(&note),
         };
-        let service = Service { labels, series, listening, painter: Painter::new(paint), captures };
+        let painter = Painter::new(paint);
+        let service = Service { labels, series, listening, painter, window: WINDOW, captures };
         live::run(&plan, service, progress).await
     })?;
     ended.notes.iter().for_each(|note| say(note));

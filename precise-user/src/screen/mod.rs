@@ -62,7 +62,7 @@ pub enum Action {
     None,
     /// To end.
     Quit,
-    /// To write the window to a file: [`Screen::window`].
+    /// To write the window to a file: [`Screen::with_window`].
     Write,
 }
 

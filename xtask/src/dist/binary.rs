@@ -1,6 +1,5 @@
 //! The static binary, and its debug information in a separate file.
 
-use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -128,7 +127,7 @@ fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
             cargo
                 .args(["build", "--locked", "--package", "precise-user", "--package", "precise-tests"])
                 .args(["--bin", "precise"])
-                .env("RUSTC_WRAPPER", env::current_exe().context("this task cannot find its own binary")?)
+                .env("RUSTC_WRAPPER", process::own_binary())
                 .env(wrapper::MARK, "1");
             checkout::target().join("debug")
         }

@@ -136,8 +136,7 @@ fn lab(run: &mut Run) -> Result<StepResult> {
     if run.no_lab {
         return Ok(StepResult::Skipped("--no-lab was given".into()));
     }
-    // Not by its path: the builds of earlier steps may have put another build of xtask there.
-    process::run(with_object(Command::new("/proc/self/exe").arg("lab"), run))?;
+    process::run(with_object(Command::new(process::own_binary()).arg("lab"), run))?;
     Ok(StepResult::Passed)
 }
 

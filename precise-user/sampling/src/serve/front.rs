@@ -11,8 +11,8 @@ use tokio::sync::Mutex;
 use crate::kernel::clock::thread_cpu_ns;
 use crate::top::{Live, WindowSnapshot};
 
-/// How long the page shows the last minutes.
-pub(super) const WINDOW: Duration = Duration::from_secs(300);
+/// How much time the page shows, unless the service says another.
+pub const WINDOW: Duration = Duration::from_secs(300);
 /// The most rows and bytes of names of these minutes.
 pub(super) const MOST: (usize, usize) = (1 << 16, 16 << 20);
 /// How long a page is sent again before another is made.

@@ -58,6 +58,8 @@ pub struct Service {
     pub listening: Listening,
     /// Makes the page for people.
     pub painter: Painter,
+    /// How much time that page shows; by default [`WINDOW`](super::WINDOW).
+    pub window: Duration,
     /// How captures are kept; `None`: none.
     pub captures: Option<CapturesOptions>,
 }
@@ -83,13 +85,13 @@ pub async fn run(
         ring_bytes: opened.ring_bytes(),
         said: said.clone(),
     };
-    let Service { labels, series, listening, painter, captures } = service;
+    let Service { labels, series, listening, painter, window, captures } = service;
     let (machine, events) = opened.drafts(plan);
     let mut meta = draft(plan, machine.clone(), events);
     meta.notes.extend(opened.notes());
     let sinks = Sinks {
         totals: Shared::new(SeriesTotals::new(&labels, series, machine)),
-        live: Live::new(Window::bounded(front::WINDOW, meta.clone(), front::MOST.0, front::MOST.1)),
+        live: Live::new(Window::bounded(window, meta.clone(), front::MOST.0, front::MOST.1)),
         rolling: captures.map(|options| Rolling::start(options, meta)).transpose()?,
     };
     let mut run = opened.start(plan, sinks.clone())?;

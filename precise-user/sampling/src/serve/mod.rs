@@ -33,7 +33,7 @@ mod traffic;
 
 pub use access::{AccessPolicy, Token};
 pub use captures::{CapturesOptions, Retention, Upload};
-pub use front::Painter;
+pub use front::{Painter, WINDOW};
 pub use hosts::{Hosts, InvalidHost};
 pub use http::{Listening, listen};
 pub use label::{SeriesLabel, UnfitLabel};
