@@ -107,7 +107,7 @@ pub struct ReportEvent {
     /// The groups of all rows of the event that match the filters.
     #[serde(flatten)]
     pub groups: Groups,
-    /// Additional notes on the numbers, besides [`ReportEvent::trust`]; one sentence each.
+    /// Additional notes on the numbers, besides [`EventSummary::trust`]; one sentence each.
     pub notes: Vec<String>,
 }
 
