@@ -176,9 +176,7 @@ pub enum HeatmapError {
         why: &'static str,
     },
     /// The capture did not record what the panels are to be made of.
-    #[error(
-        "There cannot be one panel per {what}, because the capture did not record it. {again}"
-    )]
+    #[error("There cannot be one panel per {what}, because the capture did not record it. {again}")]
     NoPanels {
         /// The dimension.
         what: &'static str,

@@ -11,7 +11,7 @@ mod when;
 pub(super) use series::is_far;
 
 use super::{CheckAnswer, Finding, Look, Quiet, Topic, Unknown, thresholds};
-use around::{UserInPart, Said};
+use around::{Said, UserInPart};
 use interval::{Deviation, Points, find};
 use precise_model::digits::{counted, percent_to, thousands};
 use series::{ChangeMeasure, FEWEST, Of, Timeline, timeline, users_of};
