@@ -314,9 +314,10 @@ fn the_live_page_of_serve_is_for_a_phone_and_for_a_desk() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let captures = folder.path().join("captures").display().to_string();
     let serving = Serving::start(&["-e", "cpu-clock", "--epoch", "100ms", "--captures", &captures])?;
-    // The first epochs wait for their names.
-    serving.page_where("a capture has samples", |_| {
-        serving.ask("GET / HTTP/1.0\r\n\r\n").is_ok_and(|(head, _)| head.starts_with("HTTP/1.0 200 OK"))
+    // The first epochs wait for their names, and on an idle machine for a sample.
+    serving.page_where("the page shows samples", |_| {
+        let answer = serving.ask("GET / HTTP/1.0\r\n\r\n");
+        answer.is_ok_and(|(_, html)| html.contains("js-only") && html.contains("<td class=\"text\""))
     })?;
     let (head, html) = serving.ask("GET / HTTP/1.0\r\n\r\n")?;
     ensure!(head.contains("content-type: text/html; charset=utf-8"), "{head}");
