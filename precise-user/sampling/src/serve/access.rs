@@ -1,4 +1,4 @@
-//! Who may ask: everyone on this machine, or whoever knows the token.
+//! Who may ask: everyone on this machine, or everyone who has the token.
 //!
 //! An address that other machines can reach needs TLS and a token: pages name processes and
 //! functions of all users of the machine.

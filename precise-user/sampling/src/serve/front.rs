@@ -18,7 +18,7 @@ pub(super) const MOST: (usize, usize) = (1 << 16, 16 << 20);
 /// How long a page is sent again before another is made.
 const FRESH: Duration = Duration::from_secs(5);
 /// Between two pages passes this multiple of the time that the first took, so that pages take at
-/// most 2 % of a CPU, whoever asks.
+/// most 2 % of a CPU, however many clients ask.
 const PAUSE: u32 = 50;
 
 /// Makes the HTML of the page from the last minutes.

@@ -24,7 +24,7 @@ pub(super) fn section(capture: &Capture, files: &mut dyn Code) -> Result<Option<
     }
     let options = AnnotateOptions { limit: FUNCTIONS, ..AnnotateOptions::default() };
     let body = functions(&annotate(capture, &options, files)?);
-    Ok(Some(Section { id: "code", title: "Hot lines", place: SectionPlace::Code, body }))
+    Ok(Some(Section { id: "code", title: "Hot lines", place: SectionPlace::Code, body, numbers: None }))
 }
 
 /// Returns the code of each event.

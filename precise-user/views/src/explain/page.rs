@@ -54,7 +54,7 @@ pub(super) fn section(view: &Explanation) -> Section {
         }
         body += "</ul>\n</details>\n";
     }
-    Section { id: "findings", title: "Findings", place: SectionPlace::Findings, body }
+    Section { id: "findings", title: "Findings", place: SectionPlace::Findings, body, numbers: None }
 }
 
 fn card(finding: &Finding, tint: &str) -> String {

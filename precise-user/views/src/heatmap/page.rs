@@ -9,10 +9,10 @@ use std::ops::Range;
 use super::json::json;
 use super::text::labels;
 use super::{AddressRange, Axis, EVENED, Heatmap, HeatmapOptions, Panel, heatmap};
-use crate::markup::{json as escaped, text};
+use crate::markup::text;
 use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::log_ticks;
-use crate::view::{Section, SectionPlace};
+use crate::view::{Section, SectionNumbers, SectionPlace};
 use precise_model::Capture;
 use precise_model::digits::{counted, thousands};
 
@@ -39,19 +39,20 @@ pub(super) fn options() -> HeatmapOptions {
 ///
 /// Returns an error if the numbers of the picture cannot be serialized.
 pub(super) fn section(capture: &Capture) -> Result<Section, serde_json::Error> {
-    let body = match heatmap(capture, &options()) {
+    let (body, numbers) = match heatmap(capture, &options()) {
         Ok(mut heatmap) => {
             // The notes of the capture stand under its reliability.
             heatmap.header.notes.retain(|note| !capture.meta.notes.contains(note));
-            picture(&heatmap)?
+            let json = serde_json::to_string(&json(&heatmap))?;
+            (picture(&heatmap), Some(SectionNumbers { id: "heatmap-data", json }))
         }
-        Err(why) => format!("<p>{}</p>\n", text(&why.to_string())),
+        Err(why) => (format!("<p>{}</p>\n", text(&why.to_string())), None),
     };
-    Ok(Section { id: "time", title: "Over time", place: SectionPlace::Pictures, body })
+    Ok(Section { id: "time", title: "Over time", place: SectionPlace::Pictures, body, numbers })
 }
 
-/// Returns the picture with its numbers.
-fn picture(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
+/// Returns the picture.
+fn picture(heatmap: &Heatmap) -> String {
     let scale = CountScale::new(heatmap.max_cell);
     let mut out = format!(
         "<p>Time runs from left to right; the vertical axis shows {}. The colour is the number of \
@@ -82,9 +83,7 @@ fn picture(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     for note in &heatmap.header.notes {
         out += &format!("<p class=\"soft\">{}</p>\n", text(note));
     }
-    let numbers = serde_json::to_string(&json(heatmap))?;
-    out += &format!("<script type=\"application/json\" id=\"heatmap-data\">{}</script>\n", escaped(&numbers));
-    Ok(out)
+    out
 }
 
 /// Adjacent rows of a panel, with their labels.

@@ -11,9 +11,6 @@ use crate::summary::SummaryView;
 use crate::trust::trust;
 use crate::view::{AnyView, Input, NoAnswer, Section};
 
-/// The numbers that the browser's script would need.
-const DATA: (&str, &str) = ("<script type=\"application/json\"", "</script>\n");
-
 /// What is known of a run that goes on, besides its last minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LiveNow {
@@ -41,9 +38,6 @@ pub fn live_page(input: &mut Input<'_>, now: &LiveNow) -> Result<String, NoAnswe
         shown.extend(view.page(input)?);
     }
     shown.push(sections::verdict(&trust));
-    for section in &mut shown {
-        section.body = without_data(&section.body);
-    }
     let links: String = shown.iter().map(link).collect();
     let main: String = shown.iter().map(html).collect();
     let (name, sum, style) = (text(&title(&capture.meta)), sections::sum(&trust), hash(STYLE));
@@ -70,18 +64,6 @@ pub fn live_page(input: &mut Input<'_>, now: &LiveNow) -> Result<String, NoAnswe
          <p class=\"soft\">{what}</p>\n{sum}<nav aria-label=\"Sections\"><ul>{links}\
          <li><a href=\"/metrics\">Metrics</a></li></ul></nav>\n</header>\n<main>\n{main}</main>\n</body>\n</html>\n"
     ))
-}
-
-/// Returns a section without the numbers that only a script reads.
-fn without_data(body: &str) -> String {
-    let mut rest = body;
-    let mut out = String::with_capacity(body.len());
-    while let Some((before, data)) = rest.split_once(DATA.0) {
-        out += before;
-        // Text of the capture is escaped, so the first end is that of the data.
-        rest = data.split_once(DATA.1).map_or("", |(_, after)| after);
-    }
-    out + rest
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha2::{Digest as _, Sha256};
 
 use crate::about::Run;
-use crate::markup::text;
+use crate::markup::{json as escaped, text};
 use crate::registry::VIEWS;
 use crate::run_text::sampled;
 use crate::samples;
@@ -56,7 +56,7 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
     // The sort is stable: sections of one place stay in the order of the registry.
     sections.sort_by_key(|section| section.place);
     let links: String = sections.iter().map(link).collect();
-    let main: String = sections.iter().map(html).collect();
+    let main: String = sections.iter().map(|section| html(section) + &numbers(section)).collect();
     let events = capture.meta.events.iter().enumerate();
     let events = events.map(|(index, event)| (event.name.as_str(), samples(capture, index)));
     let (name, what) = (text(&title(&capture.meta)), text(&sampled(&Run::of(capture), events)));
@@ -93,8 +93,20 @@ fn link(section: &Section) -> String {
     format!("<li><a href=\"#{}\">{}</a></li>", section.id, section.title)
 }
 
+/// Returns a section without the numbers that only a script reads.
 fn html(section: &Section) -> String {
     format!("<h2 id=\"{}\">{}</h2>\n{}", section.id, section.title, section.body)
+}
+
+/// Returns the numbers of a section for the script.
+fn numbers(section: &Section) -> String {
+    section.numbers.as_ref().map_or_else(String::new, |numbers| {
+        format!(
+            "<script type=\"application/json\" id=\"{}\">{}</script>\n",
+            numbers.id,
+            escaped(&numbers.json)
+        )
+    })
 }
 
 /// Returns the title: the events and the host.

@@ -13,7 +13,7 @@ use precise_model::text::ending;
 pub(crate) fn verdict(trust: &Trust) -> Section {
     let events: String = trust.events.iter().map(of_event).collect();
     let body = events + &list(&trust.notes);
-    Section { id: "trust", title: "Reliability", place: SectionPlace::Reliability, body }
+    Section { id: "trust", title: "Reliability", place: SectionPlace::Reliability, body, numbers: None }
 }
 
 /// Returns how far each event can be trusted, in a line, for the head of the page.
@@ -89,7 +89,7 @@ pub(crate) fn made(meta: &Meta) -> Section {
         body += &format!("<dt>{term}</dt><dd>{}</dd>\n", text(&said));
     }
     body += "</dl>\n";
-    Section { id: "made", title: "How it was made", place: SectionPlace::Making, body }
+    Section { id: "made", title: "How it was made", place: SectionPlace::Making, body, numbers: None }
 }
 
 /// Returns the glossary of the page.
@@ -129,5 +129,5 @@ pub(crate) fn words() -> Section {
         body += &format!("<dt>{word}</dt><dd>{meaning}</dd>\n");
     }
     body += "</dl>\n";
-    Section { id: "words", title: "Words", place: SectionPlace::Making, body }
+    Section { id: "words", title: "Words", place: SectionPlace::Making, body, numbers: None }
 }

@@ -9,11 +9,11 @@ use crate::grouping::Group;
 use crate::idle;
 use crate::loss::Loss;
 use crate::markup::tables::{ColumnKind, HtmlCell, following_table};
-use crate::markup::{json as escaped, text};
+use crate::markup::text;
 use crate::render::number::{cycles, short};
 use crate::report::{Report, ReportEvent, ReportOptions, report};
 use crate::stats::Percentile;
-use crate::view::{Section, SectionPlace};
+use crate::view::{Section, SectionNumbers, SectionPlace};
 use precise_model::digits::{counted, thousands};
 use precise_model::keys::Key;
 use precise_model::text::ending;
@@ -43,12 +43,11 @@ pub(super) fn section(capture: &Capture) -> Result<Section, ViewError> {
     }
     let notes = summary.notes.iter().map(|note| format!("<p class=\"soft\">{}</p>\n", text(&ending(note))));
     let mut following = Following::new(capture);
-    let mut body = tables(&reports, &mut following) + &notes.collect::<String>();
-    if let Some(numbers) = following.and_then(|following| serde_json::to_string(&following).ok()) {
-        body +=
-            &format!("<script type=\"application/json\" id=\"tables-data\">{}</script>\n", escaped(&numbers));
-    }
-    Ok(Section { id: "tables", title: "Where the samples are", place: SectionPlace::Tables, body })
+    let body = tables(&reports, &mut following) + &notes.collect::<String>();
+    let numbers = following
+        .and_then(|following| serde_json::to_string(&following).ok())
+        .map(|json| SectionNumbers { id: "tables-data", json });
+    Ok(Section { id: "tables", title: "Where the samples are", place: SectionPlace::Tables, body, numbers })
 }
 
 /// Returns the tables, event by event: samples of different events are never in one table.

@@ -24,7 +24,7 @@ use crate::render::TextOptions;
 use crate::render::plot::PlotError;
 
 pub use options::{Heading, Opt, OptionKind, OptionValues};
-pub use section::{Section, SectionPlace};
+pub use section::{Section, SectionNumbers, SectionPlace};
 
 /// A question about a capture.
 pub trait View: Debug + Sync + 'static {

@@ -11,6 +11,17 @@ pub struct Section {
     pub place: SectionPlace,
     /// The HTML after the heading. Text from the capture must be escaped by `markup::text`.
     pub body: String,
+    /// The numbers that the script of the page reads; `None` if it needs none.
+    pub numbers: Option<SectionNumbers>,
+}
+
+/// The numbers of a section for the script of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SectionNumbers {
+    /// The id of the element that holds them.
+    pub id: &'static str,
+    /// The numbers as JSON. The page escapes them.
+    pub json: String,
 }
 
 /// The place of a section, from the top of the page down. Sections of the same place follow the

@@ -58,7 +58,8 @@ pub enum CodeUnwinding {
 }
 
 impl UnwindInfo {
-    /// Checks an answer of the reader, which whoever made the file may have taken over.
+    /// Checks an answer of the reader. A hostile file may have taken over the reader, and then
+    /// wrote the answer itself.
     ///
     /// # Errors
     ///
