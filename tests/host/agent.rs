@@ -15,24 +15,13 @@ use precise_tests::{
     program, resident,
     run::{undisturbed, until_undisturbed},
     say,
-    serving::{Page, Serving},
+    serving::{FAULTS, Page, Serving},
     small_disk::SmallDisk,
 };
 
 const PAGES: u64 = 1009;
-/// Options that sample every fault of the workload's pages, in captures that are soon complete.
-const FAULTS: &[&str] = &[
-    "-e",
-    "page-faults",
-    "-c",
-    "1",
-    "--epoch",
-    "100ms",
-    "--capture-length",
-    "300ms",
-    "--filter",
-    "addr in 0x500000000000..0x500100000000",
-];
+/// The option of captures that are soon complete.
+const SHORT: &[&str] = &["--capture-length", "300ms"];
 
 /// Returns the complete captures of a folder, the oldest first.
 fn captures(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -55,7 +44,7 @@ fn what_is_served_is_also_in_captures_and_in_the_archive() -> Result<()> {
         let path = |name: &str| folder.path().join(name);
         let [kept, archive] = ["captures", "archive"].map(|name| path(name).display().to_string());
         let more = ["--captures", &kept, "--archive", &archive, "--label", "test"];
-        let serving = Serving::start(&[FAULTS, &more].concat())?;
+        let serving = Serving::start(&[FAULTS, SHORT, &more].concat())?;
         for _ in 0..3 {
             Cgroup::new("serve-captures")?.run(&faults, [PAGES.to_string()])?;
             serving.later()?;

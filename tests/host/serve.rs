@@ -18,21 +18,10 @@ use precise_tests::{
     program,
     run::{precise, undisturbed, until_undisturbed},
     say,
-    serving::{Page, Serving},
+    serving::{FAULTS, Page, Serving},
 };
 
 const PAGES: u64 = 1009;
-/// Options that sample every fault of the workload's pages, and nothing else.
-const FAULTS: &[&str] = &[
-    "-e",
-    "page-faults",
-    "-c",
-    "1",
-    "--epoch",
-    "100ms",
-    "--filter",
-    "addr in 0x500000000000..0x500100000000",
-];
 
 fn serving(more: &[&str]) -> Result<Serving> {
     Serving::start(&[FAULTS, more].concat())

@@ -17,6 +17,19 @@ use crate::run::{Disturbed, Ended, command, started};
 /// The time limit for an epoch or an answer, on a machine that is busy with other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Options that sample every fault of the pages of [`program::faults`](crate::program::faults), and
+/// nothing else.
+pub const FAULTS: &[&str] = &[
+    "-e",
+    "page-faults",
+    "-c",
+    "1",
+    "--epoch",
+    "100ms",
+    "--filter",
+    "addr in 0x500000000000..0x500100000000",
+];
+
 /// A running `precise serve`, which is killed when this is dropped.
 #[derive(Debug)]
 pub struct Serving {

@@ -154,12 +154,11 @@ fn compile(toolchain: &Toolchain, program: &str) -> Result<PathBuf> {
         .arg(&folder)
         .env("RUSTC", &toolchain.rustc)
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTC_WRAPPER", process::own_binary())
-        .env(wrapper::MARK, "1")
         .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain))
         // The caller set these for the rest of the tree.
         .env_remove("CARGO_BUILD_TARGET")
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
+    wrapper::WRAPPER.wrap(&mut cargo);
     println!("building {TARGET}, up to two minutes the first time");
     let status = cargo.stdin(std::process::Stdio::null()).status().context("cargo cannot be started")?;
     if !status.success() {

@@ -15,6 +15,7 @@ mod lab;
 mod module_arrows;
 mod process;
 mod remap;
+mod rustc_wrapper;
 mod setup;
 mod sha256;
 mod test;
@@ -25,6 +26,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+use rustc_wrapper::RustcWrapper;
 
 /// Build and check precise. Everything that is built or checked goes through these tasks.
 #[derive(Parser)]
@@ -47,11 +50,9 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    if let Some(invocation) = build_ebpf::wrapper::invocation() {
-        return exit(build_ebpf::wrapper::run(invocation).map(|()| true));
-    }
-    if let Some(invocation) = dist::wrapper::invocation() {
-        return exit(dist::wrapper::run(invocation).map(|()| true));
+    let wrappers = [build_ebpf::wrapper::WRAPPER, dist::wrapper::WRAPPER];
+    if let Some(failed) = wrappers.iter().find_map(RustcWrapper::stand_in) {
+        return exit(failed.map(|()| true));
     }
     exit(match Cli::parse().task {
         Task::Setup(args) => setup::run(&args).map(|()| true),

@@ -1,4 +1,4 @@
-//! This binary as cargo's `RUSTC_WRAPPER`: gives crates the same names wherever the checkout is.
+//! Gives crates the same names wherever the checkout is.
 //!
 //! Cargo computes a crate's identity (`-C metadata`) from the absolute path of its folder, and
 //! symbol names contain that identity, so two checkouts would build two different objects. The
@@ -6,29 +6,17 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
-use anyhow::{Context, Result};
+use crate::rustc_wrapper::RustcWrapper;
 
-/// The environment variable that is set for the cargo that builds the object.
-pub const MARK: &str = "PRECISE_XTASK_IS_RUSTC_WRAPPER";
-
-/// Returns the arguments if this process should be the wrapper and not run a task.
-pub fn invocation() -> Option<Vec<OsString>> {
-    env::var_os(MARK)?;
-    Some(env::args_os().skip(1).collect())
-}
-
-/// Replaces this process with the compiler; returns only if that fails.
-pub fn run(invocation: Vec<OsString>) -> Result<()> {
-    let (compiler, arguments) = invocation
-        .split_first()
-        .context("a wrapper of rustc gets rustc as its first argument, and got none")?;
-    let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
-    let error = Command::new(compiler).args(stable(arguments, super::TARGET, &version)).exec();
-    Err(error).with_context(|| format!("`{}` cannot be started", compiler.display()))
-}
+/// The wrapper of the cargo that builds the object.
+pub const WRAPPER: RustcWrapper = RustcWrapper {
+    mark: "PRECISE_XTASK_IS_RUSTC_WRAPPER",
+    arguments: |arguments| {
+        let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
+        stable(arguments, super::TARGET, &version)
+    },
+};
 
 /// Returns the arguments with an identity that does not depend on a path, if they compile for the
 /// target. Crates for the build machine itself (build scripts, macros) keep cargo's identity,

@@ -126,9 +126,8 @@ fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
         Build::Test => {
             cargo
                 .args(["build", "--locked", "--package", "precise-user", "--package", "precise-tests"])
-                .args(["--bin", "precise"])
-                .env("RUSTC_WRAPPER", process::own_binary())
-                .env(wrapper::MARK, "1");
+                .args(["--bin", "precise"]);
+            wrapper::WRAPPER.wrap(&mut cargo);
             checkout::target().join("debug")
         }
     };
