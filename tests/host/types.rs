@@ -127,7 +127,9 @@ fn main() {
     let n = 150;
     let layout = Layout::from_size_align(n * size_of::<Order>(), 4096).unwrap();
     let all = unsafe { alloc(layout) }.cast::<Order>();
-    eprintln!("objects {all:p} {n} {}", size_of::<Order>());
+    // One write: precise writes to the same pipe.
+    let line = format!("objects {all:p} {n} {}\n", size_of::<Order>());
+    eprint!("{line}");
     fill(unsafe { std::slice::from_raw_parts_mut(all, n) });
     link(all, n);
     println!("{}", walk(Some(unsafe { &*all.add(n - 1) })));
