@@ -57,6 +57,16 @@ enum Bench {
         #[arg(long, default_value_t = 3600)]
         seconds: u64,
     },
+    /// Measure cost, epochs and memory of a serve while many clients scrape and browse it
+    Serve {
+        /// Number of clients, each of which asks ten times per second
+        #[arg(long, default_value_t = 100)]
+        clients: usize,
+
+        /// Duration in seconds
+        #[arg(long, default_value_t = 300)]
+        seconds: u64,
+    },
     /// Compare the cost of precise with that of perf and bpftrace, as far as they are installed
     Compare {
         /// Only what has a limit, and fail if precise is beyond one
@@ -129,6 +139,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-churn", "--"]);
             process::run(bench.arg(precise).arg(seconds.to_string()))
+        }
+        Bench::Serve { clients, seconds } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-serve", "--"]);
+            process::run(bench.arg(precise).args([clients.to_string(), seconds.to_string()]))
         }
         Bench::Compare { quick, rounds, ref page } => {
             let precise = release()?;
