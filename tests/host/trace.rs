@@ -5,7 +5,7 @@
 //! has loaded by the program's id.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     fs,
     io::Write as _,
     process::{Child, Command, ExitCode},
@@ -71,9 +71,9 @@ impl Logs {
             let Ok(text) = fs::read_to_string(entry.path()) else { continue };
             let Some(id) = text.lines().find_map(|line| line.strip_prefix("prog_id:")) else { continue };
             let id: u32 = id.trim().parse().context("the id of a program")?;
-            if !self.0.contains_key(&id) {
+            if let Entry::Vacant(new) = self.0.entry(id) {
                 let log = EbpfLogger::init_from_id_with_logger(id, Printer::default());
-                self.0.insert(id, log.with_context(|| format!("the log of program {id}"))?);
+                new.insert(log.with_context(|| format!("the log of program {id}"))?);
             }
         }
         Ok(())

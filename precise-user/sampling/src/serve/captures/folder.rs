@@ -280,10 +280,11 @@ mod tests {
         unmark(&done);
         fs::remove_file(&gone).unwrap();
         folder.tidy(&CaptureCounts::default());
-        assert_eq!(folder.not_uploaded(), [waits.clone()]);
+        assert_eq!(folder.not_uploaded(), std::slice::from_ref(&waits));
+        let mark = mark(&waits);
         let mut names: Vec<_> =
             fs::read_dir(within.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         names.sort();
-        assert_eq!(names, [path("notes.parquet.upload"), done, waits.clone(), mark(&waits)]);
+        assert_eq!(names, [path("notes.parquet.upload"), done, waits, mark]);
     }
 }
