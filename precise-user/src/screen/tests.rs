@@ -82,7 +82,7 @@ precise top  loads of all processes  last 3.0 s of 75.0 s
 ▆▆█ 400 samples/s  cost: sampling 0.42% (limit 1.0%), process 1.3%
 ledger  seen 1.00k, kept 1.00k, lost 0; closes; coverage 100.0%
 verdict precise (level 3 granted), 100.0% of samples exact
-1 Functions 2 Lines 3 Levels 4 Cgroups 5 Time 6 Shared 7 Callers 8 Ledger
+1 Functions 2 Lines 3 Levels 4 Cgroups 5 Time 6 Shared 7 Calls 8 Ledger 9 Types
     Share▼  Samples  Latency  Avg  Max  Function                      Module
 90.0% ±2.0      900    99.7%  200  200  parse<alloc::string::String>  app
  9.0% ±1.9       90     0.2%    5    5  send                          app
@@ -117,10 +117,11 @@ fn every_tab_has_an_answer_or_a_reason_at_both_sizes() {
         "needs the data address",
         "no call chains",
         "Ledger of loads",
+        "Reading the debug information",
     ];
     for (columns, lines) in [(80, 24), (200, 60)] {
         let mut screen = screen();
-        for (tab, wanted) in ('1'..='8').zip(wanted) {
+        for (tab, wanted) in ('1'..='9').zip(wanted) {
             press(&mut screen, &tab.to_string());
             let found = shown(&mut screen, columns, lines);
             assert!(found.contains(wanted), "tab {tab} at {columns}×{lines}, {wanted}:\n{found}");
@@ -272,7 +273,7 @@ fn an_empty_window_has_an_answer_for_every_tab() {
         cost: LiveCost::default(),
         shortened: None,
     });
-    for key in "12345678se ".chars() {
+    for key in "123456789se ".chars() {
         screen.key(ScreenKey::Char(key));
         shown(&mut screen, 80, 24);
     }

@@ -27,7 +27,7 @@ use super::allowance::Allowance;
 use super::assemble::{Assembler, AssemblerOptions, EpochCells, late_note};
 use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::clock::{monotonic_ns, thread_cpu_ns};
-use crate::reader;
+use crate::reader::{self, ReaderUse};
 use crate::run::budget::NamesBudget;
 use crate::run::heaviest::Heaviest;
 use crate::run::naming_thread::{NamedFirst, NamingThread, follow};
@@ -415,7 +415,7 @@ pub(crate) fn bytes_of(entries: &[IdentifiedRecord]) -> usize {
 /// Returns the CPU time in nanoseconds that the calling thread, and those that read files for it,
 /// have taken.
 fn naming_cpu_ns() -> u64 {
-    thread_cpu_ns() + reader::cpu_ns()
+    thread_cpu_ns() + reader::cpu_ns(ReaderUse::Names)
 }
 
 struct NamingWorker<S> {
