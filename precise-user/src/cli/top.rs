@@ -60,7 +60,7 @@ pub struct TopArguments {
     selection: SelectionArguments,
     /// Record call chains
     ///
-    /// The tab Callers then shows who called the sampled functions. Unwinding the stack for each
+    /// The tab Calls then shows who called the sampled functions. Unwinding the stack for each
     /// sample adds to the overhead.
     #[arg(short = 'g', help_heading = OUTPUT)]
     chains: bool,

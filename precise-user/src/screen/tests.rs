@@ -278,3 +278,39 @@ fn an_empty_window_has_an_answer_for_every_tab() {
         shown(&mut screen, 80, 24);
     }
 }
+
+fn found_types(question: &TypesQuestion) -> TypesAnswer {
+    use precise_views::types::{TypesOptions, types};
+    let found = types(&question.capture, &TypesOptions::default(), &mut precise_views::code::NoCode);
+    question.answered(found.map_err(|error| error.to_string()))
+}
+
+#[test]
+fn types_are_asked_for_while_the_tab_is_open_and_answered_later() {
+    let mut screen = screen();
+    assert!(screen.types_question().is_none());
+    press(&mut screen, "9");
+    let first = screen.types_question().unwrap();
+    // The next window comes before the answer, and waits.
+    screen.show(snapshot());
+    assert!(screen.types_question().is_none());
+    screen.types_answered(found_types(&first));
+    let found = shown(&mut screen, 80, 24);
+    let line = found.lines().find(|line| line.contains("[code not available]"));
+    assert!(line.is_some_and(|line| line.contains("  1,000  ")), "{found}");
+    assert!(screen.types_question().is_some() && screen.types_question().is_none());
+}
+
+#[test]
+fn types_of_what_another_filter_selects_are_not_shown() {
+    let mut screen = screen();
+    press(&mut screen, "9");
+    let of_all = screen.types_question().unwrap();
+    press(&mut screen, "/comm == batch\n");
+    screen.types_answered(found_types(&of_all));
+    assert!(shown(&mut screen, 80, 24).contains("Reading the debug information"));
+    let of_batch = screen.types_question().unwrap();
+    assert_eq!(of_batch.capture.rows.len(), 2);
+    screen.types_answered(found_types(&of_batch));
+    assert!(!shown(&mut screen, 80, 24).contains("Reading the debug information"));
+}

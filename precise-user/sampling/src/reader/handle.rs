@@ -103,11 +103,13 @@ struct Workers {
 }
 
 impl Workers {
-    const NONE: Mutex<Self> = Mutex::new(Self { running: Vec::new(), ended: Duration::ZERO });
+    const fn none() -> Mutex<Self> {
+        Mutex::new(Self { running: Vec::new(), ended: Duration::ZERO })
+    }
 
     /// Returns those of readers for this use.
     fn of(of: ReaderUse) -> MutexGuard<'static, Self> {
-        static WORKERS: [Mutex<Workers>; 2] = [Workers::NONE; 2];
+        static WORKERS: [Mutex<Workers>; 2] = [Workers::none(), Workers::none()];
         WORKERS[of as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
