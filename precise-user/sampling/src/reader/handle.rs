@@ -143,8 +143,9 @@ impl Drop for Worker {
 }
 
 impl Reader {
-    /// Starts the nursery of a reader for names, with the rights that this process has now. Those that allow it to become
-    /// another user or to unshare namespaces make it safer, so start it before they are given up.
+    /// Starts the nursery of a reader for names, with the rights that this process has now. Those
+    /// that allow it to become another user or to unshare namespaces make it safer, so start it
+    /// before they are given up.
     ///
     /// # Errors
     ///
