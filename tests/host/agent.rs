@@ -154,6 +154,18 @@ fn a_dead_bucket_delays_nothing() -> Result<()> {
     ensure!(said == 1, "{}", ended.stderr);
     let found = captures(folder.path())?;
     ensure!(found.len() >= 2 && Capture::read(found.last().context("none")?).is_ok(), "{found:?}");
+
+    // The next run copies them to an archive that works.
+    let archive = tempfile::tempdir()?;
+    let to = archive.path().display().to_string();
+    let serving = Serving::start(&["-e", "cpu-clock", "--captures", &kept, "--archive", &to])?;
+    let done = |page: &Page| count(page, "precise_uploads_total", "result=\"done\"") >= found.len() as f64;
+    serving.page_where("the captures of the first run were uploaded", done)?;
+    serving.end(libc::SIGTERM)?.expect(0)?;
+    let marks = std::fs::read_dir(folder.path())?
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|end| end == "upload"));
+    ensure!(marks.count() == 0, "a capture is marked that was uploaded");
     Ok(())
 }
 

@@ -63,8 +63,8 @@ enum Bench {
         #[arg(long, default_value_t = 100)]
         clients: usize,
 
-        /// Duration in seconds
-        #[arg(long, default_value_t = 300)]
+        /// Duration in seconds; memory is judged from the sixth minute on
+        #[arg(long, default_value_t = 900)]
         seconds: u64,
     },
     /// Compare the cost of precise with that of perf and bpftrace, as far as they are installed
