@@ -14,7 +14,8 @@ const LINES: u64 = 16;
 const LINE: u64 = 64;
 /// The first address of a file in which all are different.
 const FIRST: u64 = 0x7000_0000_0000;
-/// The record types `PERF_RECORD_SAMPLE` and `PERF_RECORD_FINISHED_ROUND`.
+/// The record types `PERF_RECORD_EXIT`, `PERF_RECORD_SAMPLE` and `PERF_RECORD_FINISHED_ROUND`.
+const EXIT: u32 = 4;
 const SAMPLE: u32 = 9;
 const ROUND: u32 = 68;
 /// Positions of words in a sample of this recording, which has ip, tid, time, address.
@@ -63,7 +64,8 @@ pub fn write(path: &Path, size: Size, addresses: Addresses) -> Result<u64> {
         rest = more;
         match kind {
             SAMPLE => samples.push(record.to_vec()),
-            ROUND => {}
+            // Samples go on, so processes do.
+            ROUND | EXIT => {}
             _ => beside.extend_from_slice(record),
         }
     }

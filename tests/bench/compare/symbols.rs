@@ -29,7 +29,7 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
         )]);
     }
     let program = compile(setting)?;
-    setting.run(&words("perf record -q -B -e page-faults:u -c 1 -o symbols.data -- ./large"))?;
+    setting.run(&words("perf record -q --buildid-mmap -e page-faults:u -c 1 -o symbols.data -- ./large"))?;
     addresses(setting)?;
     let megabytes = fs::metadata(&program)?.len() / 1_000_000;
     let note = "Each address is in another function; function, file, line and inlined functions are looked \
@@ -78,7 +78,7 @@ fn compile(setting: &Setting) -> Result<PathBuf> {
         source += "}\n";
         fs::write(setting.folder.join(format!("{name}.c")), source)?;
         let arguments =
-            ["-O1", "-g3", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-c"];
+            ["-O1", "-g", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-c"];
         let mut gcc = Command::new("gcc");
         let compiled = gcc.args(arguments).arg(format!("{name}.c")).current_dir(&setting.folder).output()?;
         ensure!(compiled.status.success(), "gcc: {}", String::from_utf8_lossy(&compiled.stderr));
