@@ -30,8 +30,8 @@ const SERVE_WARM_UP: usize = 11;
 /// The pause after each process, so that the churn leaves CPU time to others.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The names of the processes that come and go. No others are sampled, so that what else runs on the
-/// machine is followed, but has no rows.
+/// The names of the processes that come and go. No others are sampled, so that what else runs on
+/// the machine is followed, but has no rows.
 const ENDS: &str = "churn-true";
 const UNSHARE: &str = "churn-unshare";
 const FAULTS: &str = "churn-faults";

@@ -67,8 +67,8 @@ enum Bench {
         #[arg(long, default_value_t = 900)]
         seconds: u64,
     },
-    /// Compare precise with perf, bpftrace and others, as far as they are installed, and show how its
-    /// cost grows
+    /// Compare precise with perf, bpftrace and others, as far as they are installed, and show how
+    /// its cost grows
     All {
         /// How often each contender is measured
         #[arg(long, default_value_t = 6)]

@@ -7,7 +7,7 @@ use precise::model::digits::thousands;
 use precise_tests::quantile::median;
 use precise_tests::say;
 
-use super::table::number;
+use super::words::{filled, number};
 
 /// Measures one size of a [`Curve`].
 type Measure = Box<dyn Fn(usize) -> Result<f64>>;
@@ -71,7 +71,7 @@ impl Growth {
     pub fn text(&self) -> String {
         let mut out = format!("### {}\n\n", self.title);
         if !self.note.is_empty() {
-            out += &format!("{}\n\n", super::page::filled(&self.note));
+            out += &format!("{}\n\n", filled(&self.note));
         }
         let sizes = self.sizes.iter().map(|size| format!(" {} {} |", thousands(*size), self.of));
         let _ = writeln!(out, "| {} |{} order |", self.unit, sizes.collect::<String>());

@@ -13,9 +13,10 @@ use precise_common::cell::{Cell, CellKey};
 use precise_common::ledger::WORDS;
 
 use super::growth::Growth;
+use super::part::Part;
 use super::question::Question;
+use super::setting::Setting;
 use super::tool::Tool;
-use super::{Part, Setting};
 
 const CELLS: usize = 8192;
 const CPUS: usize = 128;
@@ -112,7 +113,7 @@ impl Hash {
     const VALUE: usize = CELL_BYTES - Self::KEY;
 
     fn new(entries: usize) -> Result<Self> {
-        // The first members of `bpf_attr` for this command: type (BPF_MAP_TYPE_HASH), sizes, entries.
+        // The first members of `bpf_attr` here: type (BPF_MAP_TYPE_HASH), sizes, entries.
         let attributes = [1u32, Self::KEY as u32, Self::VALUE as u32, entries as u32];
         // SAFETY: the kernel reads as many bytes as it is told.
         let map = unsafe {

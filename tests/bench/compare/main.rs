@@ -8,25 +8,28 @@ mod growth;
 mod kernel_table;
 mod page;
 mod paper;
+mod part;
 mod question;
 mod running;
+mod setting;
 mod slowdown;
 mod symbols;
 mod table;
 mod tool;
 mod user_space;
 mod views;
+mod words;
 mod work;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use precise_tests::say;
 
-use growth::Growth;
-use question::{Question, words};
+use part::Part;
+use setting::Setting;
 use tool::Tool;
 use work::Work;
 
@@ -55,57 +58,6 @@ struct Chapter {
     name: &'static str,
     title: &'static str,
     parts: fn(&Rc<Setting>) -> Result<Vec<Part>>,
-}
-
-/// A part of a chapter.
-enum Part {
-    Question(Question),
-    Growth(Growth),
-    Text(String),
-}
-
-impl Part {
-    fn ask(&mut self, rounds: usize) -> Result<()> {
-        match self {
-            Self::Question(question) => question.ask(rounds),
-            Self::Growth(growth) => growth.measure(rounds),
-            Self::Text(_) => Ok(()),
-        }
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::Question(question) => question.text(),
-            Self::Growth(growth) => growth.text(),
-            Self::Text(text) => text.clone(),
-        }
-    }
-}
-
-/// What all questions share.
-struct Setting {
-    /// The binary.
-    precise: PathBuf,
-    /// Where everything is written.
-    folder: PathBuf,
-    work: Work,
-}
-
-impl Setting {
-    /// Returns the words of a command; those of precise are its arguments.
-    fn command(&self, tool: Tool, text: &str) -> Vec<String> {
-        let words = words(text);
-        let program = (tool == Tool::Precise).then(|| self.precise.display().to_string());
-        program.into_iter().chain(words).collect()
-    }
-
-    /// Returns a command that runs in the folder.
-    fn command_of(&self, words: &[String]) -> Result<Command> {
-        let (program, arguments) = words.split_first().context("an empty command")?;
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.folder);
-        Ok(command)
-    }
 }
 
 fn chosen(which: &str) -> Result<Vec<&'static Chapter>> {
@@ -153,8 +105,8 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks what has a limit. A ratio is judged and never a time, because machines differ, and not before
-/// it was beyond its limit three times, because machines are busy.
+/// Asks what has a limit. A ratio is judged and never a time, because machines differ, and not
+/// before it was beyond its limit three times, because machines are busy.
 fn quick(setting: &Rc<Setting>, rounds: usize) -> Result<ExitCode> {
     const TIMES: usize = 3;
     let questions = slowdown::questions(setting).into_iter().chain(user_space::questions(setting));

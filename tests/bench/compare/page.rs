@@ -4,7 +4,8 @@ use std::process::Command;
 
 use precise::machine::{MachineInfo, Root};
 
-use super::Part;
+use super::part::Part;
+use super::words::filled;
 
 /// Returns the page as Markdown.
 pub fn page(chapters: &[(&str, Vec<Part>)], rounds: usize) -> String {
@@ -31,26 +32,6 @@ pub fn page(chapters: &[(&str, Vec<Part>)], rounds: usize) -> String {
     }
     out.truncate(out.trim_end().len());
     out + "\n"
-}
-
-/// Returns text in lines of at most 100 columns.
-pub fn filled(text: &str) -> String {
-    const COLUMNS: usize = 100;
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > COLUMNS {
-            out.push('\n');
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out += word;
-        column += width;
-    }
-    out
 }
 
 /// Returns the version that a program prints.

@@ -9,7 +9,9 @@ use precise::run::plan::{self, default_cells, default_stacks};
 use precise_common::cell::Cell;
 use precise_common::ledger::WORDS;
 
-use super::{Part, Setting};
+use super::part::Part;
+use super::setting::Setting;
+use super::words::filled;
 use precise::model::digits::thousands;
 
 const CPUS: [usize; 4] = [2, 32, 128, 512];
@@ -25,7 +27,7 @@ const RATE: f64 = 100_000.0;
 /// Returns no error.
 #[expect(clippy::unnecessary_wraps, reason = "chapters have one type")]
 pub fn parts(_setting: &Rc<Setting>) -> Result<Vec<Part>> {
-    let mut out = super::page::filled(
+    let mut out = filled(
         "Computed from the defaults of the code, for one event of all CPUs, 1,000 containers and 100,000 \
          samples a second in all, of which each takes 1.1 µs (0.1 µs of it measured, the interrupt assumed; \
          docs/overhead.md).",
@@ -53,7 +55,7 @@ pub fn parts(_setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let _ = write!(
         out,
         "\n{}\n\n",
-        super::page::filled(&format!(
+        filled(&format!(
             "All tables of a run share {:.0} MB, so that 512 CPUs take no more than 128 do. An epoch has \
              fewer samples of a CPU there than a CPU has cells, so the smaller tables do not fill; where they \
              do, they are read earlier. Names and histories of processes take at most {names:.0} MB on \

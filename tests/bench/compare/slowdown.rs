@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use super::Setting;
 use super::question::{Question, words};
 use super::running::Running;
+use super::setting::Setting;
 use super::tool::Tool;
 use super::work::Load;
 

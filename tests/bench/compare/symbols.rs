@@ -8,9 +8,10 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::part::Part;
 use super::question::{Question, words};
+use super::setting::Setting;
 use super::tool::Tool;
-use super::{Part, Setting};
 
 /// Functions of the program, in files of [`EACH`]. Each takes one page fault, at an address of its
 /// own.

@@ -6,6 +6,7 @@ use precise_tests::quantile::{median, quantile};
 
 use super::question::Question;
 use super::tool::Tool;
+use super::words::{filled, number};
 
 impl Question {
     /// Returns the values of a program; `None` if it was not asked.
@@ -46,7 +47,7 @@ impl Question {
     pub fn text(&self) -> String {
         let mut out = format!("### {}\n\n", self.title);
         if !self.note.is_empty() {
-            out += &format!("{}\n\n", super::page::filled(self.note));
+            out += &format!("{}\n\n", filled(self.note));
         }
         let added = self.of(Tool::None).is_some();
         let _ = write!(out, "| | {} | quartiles |", self.unit);
@@ -87,14 +88,5 @@ impl Question {
         let commands: Vec<&str> =
             self.contenders.iter().flat_map(|contender| &contender.commands).map(String::as_str).collect();
         if commands.is_empty() { String::new() } else { format!("```\n{}\n```\n\n", commands.join("\n")) }
-    }
-}
-
-/// Returns a number with three digits that count.
-pub fn number(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
     }
 }

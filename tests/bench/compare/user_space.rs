@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Setting;
 use super::question::{Question, words};
 use super::running::Running;
+use super::setting::Setting;
 use super::slowdown::{FAULTS, by_timer};
 use super::tool::Tool;
 use super::work::Load;
-use precise_tests::usage::Usage;
 
 /// How long CPU time is measured.
 const WHILE: Duration = Duration::from_secs(10);
@@ -130,15 +129,4 @@ fn answer(setting: &Rc<Setting>) -> Question {
             Ok((ended.as_secs_f64() + reported?) * 1e3)
         })
     })
-}
-
-impl Setting {
-    /// Runs a command in the folder of this setting, to its end.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it fails.
-    pub fn run(&self, command: &[String]) -> Result<Usage> {
-        Usage::of(&mut self.command_of(command)?)
-    }
 }

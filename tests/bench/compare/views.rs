@@ -8,9 +8,10 @@ use precise_tests::large_recording::{self, Addresses, Size};
 use precise_tests::program;
 
 use super::growth::Growth;
+use super::part::Part;
 use super::question::Question;
+use super::setting::Setting;
 use super::tool::Tool;
-use super::{Part, Setting};
 
 const ROWS: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 /// A capture may name no more than fits into half a gigabyte.
