@@ -50,6 +50,15 @@ pub enum Value {
         /// The short name of its owner.
         name: String,
     },
+    /// A thread whose name is known. In JSON, a number with a `name` next to it.
+    #[serde(untagged)]
+    Thread {
+        /// The thread id.
+        #[serde(rename = "number")]
+        tid: u64,
+        /// The name of the thread.
+        name: String,
+    },
 }
 
 fn hex<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -61,6 +70,7 @@ impl Value {
     pub fn label(&self) -> String {
         match self {
             Self::Owned { name, .. } => name.clone(),
+            Self::Thread { tid, name } => format!("{tid} ({name})"),
             other => other.text(),
         }
     }
@@ -69,7 +79,7 @@ impl Value {
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) | Self::Owned { path: text, .. } => text.clone(),
-            Self::Number(number) => number.to_string(),
+            Self::Number(number) | Self::Thread { tid: number, .. } => number.to_string(),
             Self::Address(address) => format!("{address:#x}"),
             Self::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
             Self::Cycles { low, high } if low == high => low.to_string(),
@@ -214,6 +224,11 @@ impl RawValue {
             Key::Cgroup => name(row.cgroup),
             Key::Process => name(row.process),
             Key::Pid => Self::Number(row.pid.into()),
+            // A thread without a name is its number, so that threads stay apart.
+            Key::Thread if row.tid != 0 && matches!(row.thread, Name::Unknown(_)) => {
+                Self::Number(row.tid.into())
+            }
+            Key::Thread => name(row.thread),
             Key::Tid => Self::Number(row.tid.into()),
             Key::Cpu => row.cpu.map_or(Self::NotGiven, |cpu| Self::Number(cpu.into())),
             Key::Node => {
