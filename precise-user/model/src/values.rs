@@ -210,10 +210,10 @@ impl RawValue {
             if has_source(row.data_src) { get(row.data_source()) } else { Self::NotGiven }
         };
         match key {
-            Key::Function => code(&|c| Self::place(c).unwrap_or_else(|| name(c.function))),
+            Key::Function => code(&|c| Self::place(capture, c).unwrap_or_else(|| name(c.function))),
             Key::SymbolOffset => code(&|c| match c.function {
                 Name::Known(id) => Self::Offset(id, c.function_offset),
-                Name::Unknown(reason) => Self::place(c).unwrap_or(Self::Unknown(reason)),
+                Name::Unknown(reason) => Self::place(capture, c).unwrap_or(Self::Unknown(reason)),
             }),
             Key::Line => code(&|c| match c.source {
                 Name::Known(id) => Self::Line(id, c.line),
@@ -260,13 +260,20 @@ impl RawValue {
     }
 
     /// Returns the place of code without a symbol; `None` if it has one, or no file and address.
-    fn place(code: &CodeLocation) -> Option<Self> {
+    fn place(capture: &Capture, code: &CodeLocation) -> Option<Self> {
         let at = match (code.file_offset, code.kernel) {
             (0, true) => code.runtime_address,
             (offset, _) => offset,
         };
+        // The start of a file has the offset 0, as has everything that is not in a file.
+        let is_file = |module| {
+            let name = capture.names.get(module);
+            name.starts_with('/') && !name.starts_with("//")
+        };
         match (code.function, code.module) {
-            (Name::Unknown(_), Name::Known(module)) if at != 0 => Some(Self::Place(module, at)),
+            (Name::Unknown(_), Name::Known(module)) if at != 0 || (!code.kernel && is_file(module)) => {
+                Some(Self::Place(module, at))
+            }
             _ => None,
         }
     }
