@@ -21,8 +21,8 @@
 //!
 //! The names of threads have a part of the limit for themselves (`threads`).
 //!
-//! [`ForgottenCounts`] counts 2 to 5, and threads, for the notes of a capture. An address whose mapping may have
-//! been forgotten has the reason [`Reason::Forgotten`].
+//! [`ForgottenCounts`] counts 2 to 5, and threads, for the notes of a capture. An address whose
+//! mapping may have been forgotten has the reason [`Reason::Forgotten`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -303,8 +303,8 @@ impl Processes {
         Ok(LocatedAddress { value: value.clone(), ambiguous })
     }
 
-    /// Returns the newest name that the thread `tid` of `pid` had in `window`. The name of the first
-    /// thread is that of its process.
+    /// Returns the newest name that the thread `tid` of `pid` had in `window`. The name of the
+    /// first thread is that of its process.
     pub fn thread_name(&self, pid: u32, tid: u32, window: &Range<u64>) -> Result<Arc<str>, Reason> {
         if pid == tid {
             return self.process_name(pid, window).map(|found| found.value);

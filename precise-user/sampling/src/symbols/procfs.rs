@@ -80,8 +80,8 @@ pub fn each_map(root: &Path, pid: u32, mut each: impl FnMut(MmapRecord)) -> io::
     }
 }
 
-/// Calls `each` with the id and the name of each thread of `pid` below `root`, without the first. One
-/// name is in memory at a time, because a process chooses how many threads it has.
+/// Calls `each` with the id and the name of each thread of `pid` below `root`, without the first.
+/// One name is in memory at a time, because a process chooses how many threads it has.
 pub fn each_thread(root: &Path, pid: u32, mut each: impl FnMut(u32, &str)) -> io::Result<()> {
     let dir = root.join("proc").join(pid.to_string()).join("task");
     for entry in std::fs::read_dir(dir)?.flatten() {

@@ -56,8 +56,8 @@ pub(super) struct ThreadNames {
     ended: BTreeSet<(u64, ThreadId)>,
     /// Maximum number of bytes.
     limit: usize,
-    /// Number of threads that were forgotten. One that takes a new name afterwards is known again, and
-    /// may count twice.
+    /// Number of threads that were forgotten. One that takes a new name afterwards is known again,
+    /// and may count twice.
     forgotten: u64,
     /// The bytes of all threads.
     charge: Charge,
