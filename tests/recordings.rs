@@ -54,7 +54,8 @@ fn imported(name: &str, change: impl FnOnce(&mut ImportOptions)) -> Result<(Impo
     Ok((imported, Capture::read(&output)?))
 }
 
-/// The identity of a sample: event, thread, name of the thread, instruction, file, data address, data source.
+/// The identity of a sample: event, thread, name of the thread, instruction, file, data address,
+/// data source.
 type Sample = (String, u32, String, Option<(u64, String)>, u64, u64);
 /// The number of samples, the sum of their periods, and the sum of their weights.
 type Sums = (u64, u64, u64);

@@ -17,8 +17,8 @@ crate::catalogue! {
     ///
     /// * `process` and `comm` are the name of the process, `pid` is its number: all are one
     ///   dimension.
-    /// * `thread` is the name of the thread, `tid` its number: both are one dimension. perf's `comm`
-    ///   is the name of the thread.
+    /// * `thread` is the name of the thread, `tid` its number: both are one dimension. perf's
+    ///   `comm` is the name of the thread.
     /// * `source` is the data source, not a source file. A report shows where the access was served
     ///   (`level`); `snoop`, `tlb`, `op`, `locked` and `remote` are the other parts of the data
     ///   source. A source file with the line is `line`.
