@@ -54,8 +54,9 @@ fn imported(name: &str, change: impl FnOnce(&mut ImportOptions)) -> Result<(Impo
     Ok((imported, Capture::read(&output)?))
 }
 
-/// The identity of a sample: event, thread, instruction, file, data address, data source.
-type Sample = (String, u32, Option<(u64, String)>, u64, u64);
+/// The identity of a sample: event, thread, name of the thread, instruction, file, data address,
+/// data source.
+type Sample = (String, u32, String, Option<(u64, String)>, u64, u64);
 /// The number of samples, the sum of their periods, and the sum of their weights.
 type Sums = (u64, u64, u64);
 
@@ -88,7 +89,9 @@ fn one(line: &str, fields: &[&str], code: bool) -> Result<(Sample, u64, u64)> {
     let event = words.next().and_then(|word| word.strip_suffix(':')).context("no event")?;
     let period = words.next().context("no period")?.parse()?;
     let ids = words.find(|word| word.split_once('/').is_some_and(|(pid, _)| pid.parse::<u32>().is_ok()));
-    let tid = ids.and_then(|ids| ids.split_once('/')).context("no ids")?.1.parse()?;
+    let ids = ids.context("no ids")?;
+    let tid = ids.split_once('/').context("no ids")?.1.parse()?;
+    let comm = line.split_once(&format!(" {ids} ")).context("no name")?.0.trim().to_owned();
     // After the last word in bars: BLK, and blanks up to the weight. perf truncates the longest
     // text after BLK.
     let (_, rest) = back.rsplit_once("|BLK").context("no end")?;
@@ -108,7 +111,7 @@ fn one(line: &str, fields: &[&str], code: bool) -> Result<(Sample, u64, u64)> {
         }
         false => None,
     };
-    Ok(((event.to_owned(), tid, code, address, data_src), period, weight))
+    Ok(((event.to_owned(), tid, comm, code, address, data_src), period, weight))
 }
 
 /// Groups the samples of a capture in the same way.
@@ -124,8 +127,13 @@ fn by_precise(capture: &Capture, code: bool) -> BTreeMap<Sample, Sums> {
         });
         let address = row.data.map_or(0, |id| capture.data[id as usize].runtime_address);
         let event = capture.meta.events[usize::from(row.event)].name.clone();
-        let sums =
-            samples.entry((event, row.tid, place.filter(|_| code), address, row.data_src)).or_default();
+        let comm = match row.thread {
+            Name::Known(id) => capture.names.get(id).to_owned(),
+            // As perf names a thread whose name is not in the recording.
+            Name::Unknown(_) => format!(":{}", row.tid),
+        };
+        let key = (event, row.tid, comm, place.filter(|_| code), address, row.data_src);
+        let sums = samples.entry(key).or_default();
         let measures = row.measures;
         *sums = (sums.0 + measures.count, sums.1 + measures.period_sum, sums.2 + measures.latency_sum);
     }

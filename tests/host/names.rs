@@ -1,14 +1,14 @@
 //! Tests of names: processes that exec, fork, exit early or lose their binary still have their
 //! names.
 
-use std::{path::Path, process::Command};
+use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 
 use anyhow::{Result, ensure};
 use precise_common::ledger::Counter;
 use precise_tests::{
     program::{self, FUNCTION, Held, LINE, faults},
     resident::children,
-    run::{EVERYWHERE, FAULTS, Live, precise, record_faults, undisturbed},
+    run::{EVERYWHERE, FAULTS, Live, Recorded, precise, record_faults, undisturbed},
 };
 
 const FIRST: u64 = 1009;
@@ -228,6 +228,125 @@ int main(int argc, char **argv)
     // The filter uses the thread's name, like perf's.
     let filtered = record_faults(folder.path(), &["--comm", "worker"], &[&program, &FIRST.to_string()])?;
     assert_eq!(filtered.rows().of(FUNCTION).count(), FIRST);
+    Ok(())
+}
+
+/// Threads with names: `names PAGES` starts one that is called "first" for the first half of its
+/// pages and "second" for the rest; that one starts another, which keeps the inherited name. `names
+/// PAGES hold` waits like [`Held`] when both live.
+const NAMED: &str = r#"#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+__attribute__((noinline)) void touch_pages(volatile char *p, long pages)
+{
+    for (long i = 0; i < pages; i++)
+        p[i * 4096] = 1;
+}
+static long pages;
+static pthread_barrier_t ready, told;
+static char *some(void)
+{
+    char *p = mmap(0, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(p, pages * 4096, MADV_NOHUGEPAGE);
+    return p;
+}
+static void *inherits(void *p)
+{
+    pthread_barrier_wait(&ready);
+    pthread_barrier_wait(&told);
+    touch_pages(p, pages);
+    return 0;
+}
+static void *renames(void *p)
+{
+    pthread_t thread;
+    prctl(PR_SET_NAME, "first: a b");
+    pthread_create(&thread, 0, inherits, some());
+    pthread_barrier_wait(&ready);
+    pthread_barrier_wait(&told);
+    touch_pages(p, pages / 2);
+    /* Longer than an epoch. */
+    usleep(400000);
+    prctl(PR_SET_NAME, "second");
+    touch_pages(p + pages / 2 * 4096, pages - pages / 2);
+    pthread_join(thread, 0);
+    return 0;
+}
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    pages = atol(argv[1]);
+    pthread_barrier_init(&ready, 0, 3);
+    pthread_barrier_init(&told, 0, 3);
+    pthread_create(&thread, 0, renames, some());
+    pthread_barrier_wait(&ready);
+    if (argc > 2)
+        getchar();
+    pthread_barrier_wait(&told);
+    return pthread_join(thread, 0);
+}
+"#;
+
+/// Returns the number of pages that each thread name has touched.
+fn by_thread(rows: &precise_tests::rows::Rows) -> BTreeMap<String, u64> {
+    let mut pages = BTreeMap::new();
+    for row in &rows.of(FUNCTION).0 {
+        *pages.entry(row.thread.clone()).or_default() += row.count;
+    }
+    pages
+}
+
+fn named(first: u64, second: u64) -> BTreeMap<String, u64> {
+    [("first: a b".to_owned(), first), ("second".to_owned(), second)].into()
+}
+
+#[test]
+fn a_thread_has_its_name_and_the_one_that_it_takes_later() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let program = program::c(folder.path(), "names", NAMED)?.display().to_string();
+    let file = folder.path().join("x.parquet").display().to_string();
+    let arguments = ["record", "-e", "page-faults", "-c", "1", "--by", "ip,process,thread", "-o", &file];
+    let command = ["--", &program, &FIRST.to_string()];
+    let ended = precise([&arguments[..], &command].concat())?.expect(0)?;
+    let rows = Recorded::of(ended, Path::new(&file))?.rows();
+    // The thread that was started has the name that its parent had then.
+    ensure!(by_thread(&rows) == named(FIRST / 2 + FIRST, FIRST - FIRST / 2), "{:?}", by_thread(&rows));
+    assert_eq!(rows.of(FUNCTION).all(|row| row.process.clone()), ["names".to_owned()].into());
+    Ok(())
+}
+
+#[test]
+fn a_thread_that_lived_before_the_run_has_its_name() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let held = Held::start(&program::c(folder.path(), "names", NAMED)?, FIRST)?;
+    let pid = held.id().to_string();
+    let tasks = format!("/proc/{pid}/task");
+    let is_named = |task: &fs::DirEntry| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "first: a b\n")
+    };
+    while fs::read_dir(&tasks)?.flatten().filter(is_named).count() < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let arguments = ["record", "-e", "page-faults", "-c", "1", "--by", "ip,process,thread,cpu", "-p", &pid];
+    let live = Live::start(folder.path(), &arguments)?;
+    held.go()?;
+    let recorded = live.interrupt()?;
+    let rows = recorded.rows();
+    ensure!(by_thread(&rows) == named(FIRST / 2 + FIRST, FIRST - FIRST / 2), "{:?}", by_thread(&rows));
+
+    let file = folder.path().join("live.parquet").display().to_string();
+    for (view, says) in [
+        (&["threads"][..], " second "),
+        (&["report", "--by", "thread"], "first: a b"),
+        (&["report", "--by", "tid"], " (second)"),
+    ] {
+        let shown = precise([view, &["-i", &file]].concat())?.expect(0)?.stdout;
+        ensure!(shown.contains(says), "{view:?}: {shown}");
+    }
     Ok(())
 }
 

@@ -19,6 +19,8 @@ pub struct Row {
     pub module: String,
     /// Process name.
     pub process: String,
+    /// Thread name.
+    pub thread: String,
     /// Process id.
     pub pid: u32,
     /// Cgroup path.
@@ -61,6 +63,7 @@ pub fn rows(capture: &Capture) -> Rows {
             line: code.map_or(0, |code| code.line),
             module: text(|code| code.module),
             process: name(row.process),
+            thread: name(row.thread),
             pid: row.pid,
             cgroup: name(row.cgroup),
             ip: code.map_or(0, |code| code.runtime_address),

@@ -88,6 +88,8 @@ precise_model::catalogue! {
         Tid => may("tid", ColumnType::U32, "thread id; 0 is the kernel's idle task"),
         Process => may("process", ColumnType::Text, "process name (comm)"),
         ProcessReason => may("process_reason", ColumnType::Text, "why process is null"),
+        Thread => may("thread", ColumnType::Text, "thread name (comm); the name of the process for its first thread"),
+        ThreadReason => may("thread_reason", ColumnType::Text, "why thread is null"),
         Kernel => may("kernel", ColumnType::Bool, "whether the sample was taken in the kernel"),
         Ip => may("ip", ColumnType::U64, "runtime address of the instruction, for code that processes share in the first of them that was sampled; null too if the kernel hides it"),
         Module => may("module", ColumnType::Text, "file, [kernel] or kernel module that contains the instruction"),

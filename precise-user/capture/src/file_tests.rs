@@ -443,7 +443,7 @@ fn capture_strategy() -> impl Strategy<Value = Capture> {
                 any::<u32>(),
                 any::<u32>(),
             );
-            let names_of = (name_strategy(n), name_strategy(n));
+            let names_of = (name_strategy(n), name_strategy(n), name_strategy(n));
             let places = (proptest::option::of(0..3u32), proptest::option::of(0..2u32));
             let class = (
                 any::<u64>(),
@@ -464,39 +464,42 @@ fn capture_strategy() -> impl Strategy<Value = Capture> {
                     capture.names = names.clone();
                     capture.rows = rows
                         .into_iter()
-                        .map(|(ids, (cgroup, process), (code_id, data), class, measures, kernel)| Row {
-                            epoch: ids.0,
-                            event: ids.1,
-                            cpu: ids.2,
-                            cgroup_id: ids.3,
-                            cgroup,
-                            pid: ids.4,
-                            tid: ids.5,
-                            process,
-                            kernel: code_id.map_or(kernel, |id| code[id as usize].kernel),
-                            code: code_id,
-                            data,
-                            stack: match class.0 % 5 {
-                                0 => Chain::Unknown(Reason::StackFull),
-                                1 => Chain::NONE,
-                                id => Chain::Known(id as u32 - 2),
-                            },
-                            data_src: class.0,
-                            outcome: match class.0 % 3 {
-                                0 => None,
-                                1 => Some(Outcome::Op(class.0 >> 18)),
-                                _ => Some(Outcome::Fetch(class.0 >> 18)),
-                            },
-                            latency_bucket: class.1,
-                            exact: class.2,
-                            width: class.1.map(u16::from),
-                            page_size: class.1.map(|bucket| 4096 << (bucket % 19)),
-                            measures: Measures {
-                                count: measures.0,
-                                period_sum: measures.1,
-                                latency_sum: measures.2,
-                                latency_max: measures.3,
-                            },
+                        .map(|(ids, (cgroup, process, thread), (code_id, data), class, measures, kernel)| {
+                            Row {
+                                epoch: ids.0,
+                                event: ids.1,
+                                cpu: ids.2,
+                                cgroup_id: ids.3,
+                                cgroup,
+                                pid: ids.4,
+                                tid: ids.5,
+                                process,
+                                thread,
+                                kernel: code_id.map_or(kernel, |id| code[id as usize].kernel),
+                                code: code_id,
+                                data,
+                                stack: match class.0 % 5 {
+                                    0 => Chain::Unknown(Reason::StackFull),
+                                    1 => Chain::NONE,
+                                    id => Chain::Known(id as u32 - 2),
+                                },
+                                data_src: class.0,
+                                outcome: match class.0 % 3 {
+                                    0 => None,
+                                    1 => Some(Outcome::Op(class.0 >> 18)),
+                                    _ => Some(Outcome::Fetch(class.0 >> 18)),
+                                },
+                                latency_bucket: class.1,
+                                exact: class.2,
+                                width: class.1.map(u16::from),
+                                page_size: class.1.map(|bucket| 4096 << (bucket % 19)),
+                                measures: Measures {
+                                    count: measures.0,
+                                    period_sum: measures.1,
+                                    latency_sum: measures.2,
+                                    latency_max: measures.3,
+                                },
+                            }
                         })
                         .collect();
                     (capture.code, capture.data) = (code, data);

@@ -9,7 +9,7 @@ pub fn order(row: &Row) -> impl Ord + use<> {
         (row.event, row.code, row.data, row.stack, row.cgroup_id, row.pid, row.tid, row.cpu),
         (row.data_src, row.outcome, row.latency_bucket, row.exact, row.width, row.page_size),
         // The same id may have its name in one epoch and not in another.
-        (row.kernel, row.process, row.cgroup),
+        (row.kernel, row.process, row.thread, row.cgroup),
     )
 }
 

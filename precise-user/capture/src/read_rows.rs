@@ -78,6 +78,7 @@ impl Rows {
         let pid = NumberColumn::<u32>::of(batch, Column::Pid)?;
         let tid = NumberColumn::<u32>::of(batch, Column::Tid)?;
         let process = NameColumn::of(batch, [Column::Process, Column::ProcessReason], names)?;
+        let thread = NameColumn::of(batch, [Column::Thread, Column::ThreadReason], names)?;
         let kernel = FlagColumn::of(batch, Column::Kernel)?;
         let data_src = NumberColumn::<u64>::of(batch, Column::DataSrc)?;
         let op_outcome = NumberColumn::<u64>::of(batch, Column::OpOutcome)?;
@@ -111,6 +112,7 @@ impl Rows {
                 pid: pid.get(i).unwrap_or_default(),
                 tid: tid.get(i).unwrap_or_default(),
                 process: process.get(i),
+                thread: thread.get(i),
                 kernel,
                 code: match code.get(i, kernel) {
                     Some(location) => {

@@ -145,6 +145,8 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> ColumnValues {
         }
         Column::Process => name_column(&|r| Some(r.row.process)),
         Column::ProcessReason => reason_column(&|r| Some(r.row.process)),
+        Column::Thread => name_column(&|r| Some(r.row.thread)),
+        Column::ThreadReason => reason_column(&|r| Some(r.row.thread)),
         // Without an instruction address the mode is not known; such rows say `true` in the model.
         Column::Kernel => bools(rows, |r| (r.code.is_some() || !r.row.kernel).then_some(r.row.kernel)),
         Column::Ip => some_u64s(rows, |r| r.code.and_then(|c| not_zero(c.runtime_address))),

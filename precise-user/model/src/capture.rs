@@ -411,6 +411,8 @@ pub struct Row {
     pub tid: u32,
     /// The process name (comm).
     pub process: Name,
+    /// The thread name (comm), which for the first thread is that of the process.
+    pub thread: Name,
     /// Whether the sample was taken in the kernel. Also set if the IP is not recorded.
     pub kernel: bool,
     /// The code location; `None` if the run does not group by IP.

@@ -17,6 +17,8 @@ crate::catalogue! {
     ///
     /// * `process` and `comm` are the name of the process, `pid` is its number: all are one
     ///   dimension.
+    /// * `thread` is the name of the thread, `tid` its number: both are one dimension. perf's
+    ///   `comm` is the name of the thread.
     /// * `source` is the data source, not a source file. A report shows where the access was served
     ///   (`level`); `snoop`, `tlb`, `op`, `locked` and `remote` are the other parts of the data
     ///   source. A source file with the line is `line`.
@@ -42,8 +44,10 @@ crate::catalogue! {
         Process => entry("process", &["comm"], "Process", Some(Dimension::Process)),
         /// Process id.
         Pid => entry("pid", &[], "PID", Some(Dimension::Process)),
+        /// Thread name.
+        Thread => entry("thread", &[], "Thread", Some(Dimension::Thread)),
         /// Thread id.
-        Tid => entry("tid", &["thread"], "TID", Some(Dimension::Thread)),
+        Tid => entry("tid", &[], "TID", Some(Dimension::Thread)),
         /// CPU.
         Cpu => entry("cpu", &[], "CPU", Some(Dimension::Cpu)),
         /// NUMA node of the CPU.

@@ -95,6 +95,8 @@ crate::catalogue! {
         NotRecorded => ("not-recorded", "not recorded"),
         /// The process exited before its mappings were read.
         ProcessGone => ("process-gone", "process gone"),
+        /// The thread exited before its name was read, or the recording has no name of it.
+        ThreadGone => ("thread-gone", "thread gone"),
         /// The process or its mappings were forgotten to limit memory; a note of the capture has
         /// the number.
         Forgotten => ("forgotten", "memory limit"),

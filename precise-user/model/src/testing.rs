@@ -95,6 +95,7 @@ impl CaptureBuilder {
             pid: 0,
             tid: 0,
             process: nothing,
+            thread: nothing,
             kernel: false,
             code: None,
             data: None,
@@ -205,6 +206,15 @@ impl CellBuilder<'_> {
         let name = self.name(comm);
         let row = self.row();
         (row.pid, row.tid, row.process) = (pid, pid, Name::Known(name));
+        row.thread = row.process;
+        self
+    }
+
+    /// Sets the thread id and the thread's name. Call it after [`CellBuilder::process`].
+    pub fn thread(mut self, tid: u32, comm: &str) -> Self {
+        let name = self.name(comm);
+        let row = self.row();
+        (row.tid, row.thread) = (tid, Name::Known(name));
         self
     }
 
@@ -341,11 +351,12 @@ pub fn spelled_out(capture: &Capture) -> Vec<String> {
             Chain::Known(_) => Row { stack: Chain::Known(0), ..*r },
             Chain::Unknown(_) => *r,
         };
-        let bare = Row { cgroup: UNNAMED, process: UNNAMED, code: None, data: None, ..bare };
+        let bare = Row { cgroup: UNNAMED, process: UNNAMED, thread: UNNAMED, code: None, data: None, ..bare };
         format!(
-            "{bare:?} {} {} {:?} {:?} {:?}",
+            "{bare:?} {} {} {} {:?} {:?} {:?}",
             name(r.cgroup),
             name(r.process),
+            name(r.thread),
             r.code.map(code),
             r.data.map(data),
             stack(r.stack)

@@ -50,6 +50,15 @@ pub enum Value {
         /// The short name of its owner.
         name: String,
     },
+    /// A thread whose name is known. In JSON, a number with a `name` next to it.
+    #[serde(untagged)]
+    Thread {
+        /// The thread id.
+        #[serde(rename = "number")]
+        tid: u64,
+        /// The name of the thread.
+        name: String,
+    },
 }
 
 fn hex<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -61,6 +70,7 @@ impl Value {
     pub fn label(&self) -> String {
         match self {
             Self::Owned { name, .. } => name.clone(),
+            Self::Thread { tid, name } => format!("{tid} ({name})"),
             other => other.text(),
         }
     }
@@ -69,7 +79,7 @@ impl Value {
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) | Self::Owned { path: text, .. } => text.clone(),
-            Self::Number(number) => number.to_string(),
+            Self::Number(number) | Self::Thread { tid: number, .. } => number.to_string(),
             Self::Address(address) => format!("{address:#x}"),
             Self::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
             Self::Cycles { low, high } if low == high => low.to_string(),
@@ -200,10 +210,10 @@ impl RawValue {
             if has_source(row.data_src) { get(row.data_source()) } else { Self::NotGiven }
         };
         match key {
-            Key::Function => code(&|c| Self::place(c).unwrap_or_else(|| name(c.function))),
+            Key::Function => code(&|c| Self::place(capture, c).unwrap_or_else(|| name(c.function))),
             Key::SymbolOffset => code(&|c| match c.function {
                 Name::Known(id) => Self::Offset(id, c.function_offset),
-                Name::Unknown(reason) => Self::place(c).unwrap_or(Self::Unknown(reason)),
+                Name::Unknown(reason) => Self::place(capture, c).unwrap_or(Self::Unknown(reason)),
             }),
             Key::Line => code(&|c| match c.source {
                 Name::Known(id) => Self::Line(id, c.line),
@@ -214,6 +224,11 @@ impl RawValue {
             Key::Cgroup => name(row.cgroup),
             Key::Process => name(row.process),
             Key::Pid => Self::Number(row.pid.into()),
+            // A thread without a name is its number, so that threads stay apart.
+            Key::Thread if row.tid != 0 && matches!(row.thread, Name::Unknown(_)) => {
+                Self::Number(row.tid.into())
+            }
+            Key::Thread => name(row.thread),
             Key::Tid => Self::Number(row.tid.into()),
             Key::Cpu => row.cpu.map_or(Self::NotGiven, |cpu| Self::Number(cpu.into())),
             Key::Node => {
@@ -245,13 +260,20 @@ impl RawValue {
     }
 
     /// Returns the place of code without a symbol; `None` if it has one, or no file and address.
-    fn place(code: &CodeLocation) -> Option<Self> {
+    fn place(capture: &Capture, code: &CodeLocation) -> Option<Self> {
         let at = match (code.file_offset, code.kernel) {
             (0, true) => code.runtime_address,
             (offset, _) => offset,
         };
+        // The start of a file has the offset 0, as has everything that is not in a file.
+        let is_file = |module| {
+            let name = capture.names.get(module);
+            name.starts_with('/') && !name.starts_with("//")
+        };
         match (code.function, code.module) {
-            (Name::Unknown(_), Name::Known(module)) if at != 0 => Some(Self::Place(module, at)),
+            (Name::Unknown(_), Name::Known(module)) if at != 0 || (!code.kernel && is_file(module)) => {
+                Some(Self::Place(module, at))
+            }
             _ => None,
         }
     }

@@ -26,7 +26,7 @@ pub fn stream_json(fields: &[StreamField], named: &NamedSample<'_>) -> Result<St
         out += &format!("\"{name}\":");
         match field.value(named) {
             Value::Text(text) | Value::Owned { path: text, .. } => out += &to_string(&text)?,
-            Value::Number(number) => out += &number.to_string(),
+            Value::Number(number) | Value::Thread { tid: number, .. } => out += &number.to_string(),
             Value::Address(address) => out += &format!("\"{address:#x}\""),
             Value::Flag(flag) => out += if flag { "true" } else { "false" },
             value @ Value::Cycles { .. } => out += &to_string(&value.text())?,

@@ -68,6 +68,7 @@ impl Fixture {
             exact: true,
             names: &self.names,
             comm: Ok(Arc::from("app")),
+            thread: Ok(Arc::from("worker")),
             code: Some(&self.code),
             data: Some(&self.data),
             cgroup: Err(Reason::CgroupGone),

@@ -164,9 +164,9 @@ pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
 pub(crate) fn key_column(key: Key) -> TableColumn {
     match key {
         Key::Ip | Key::Address | Key::LineAddress | Key::Page => TableColumn::number(key.title()),
-        Key::Pid | Key::Tid | Key::Cpu | Key::Node | Key::Epoch | Key::Latency => {
-            TableColumn::number(key.title())
-        }
+        Key::Pid | Key::Cpu | Key::Node | Key::Epoch | Key::Latency => TableColumn::number(key.title()),
+        // The number comes first, and the end of the name may go.
+        Key::Tid => TableColumn::text(key.title(), Cut::End),
         Key::Line | Key::Module | Key::Region | Key::Cgroup => TableColumn::text(key.title(), Cut::Start),
         _ => TableColumn::text(key.title(), Cut::Middle),
     }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::stats::{Estimate, Histogram, Percentile, Samples, Share, Weight, astray};
+use super::thread_names::name_threads;
 use super::weighing::Weighing;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{RawValue, Value};
@@ -229,11 +230,15 @@ impl<'a> Grouping<'a> {
         let varies = event.is_some_and(|event| event.period.is_none());
         let slack = event.map_or(0.0, |event| astray(event, self.capture.meta.machine.cpus));
         let estimate = |sum: &Sum| varies.then(|| Estimate::of(sum.period, slack));
-        let list = groups.into_iter().map(|(key, sum)| Group {
-            estimate: estimate(&sum),
-            ..sum.group(self.values(&key), &whole, has_latency)
-        });
-        Groups { total, estimate: estimate(&whole), list: list.collect(), left_out, left_out_share, too_few }
+        let mut list: Vec<Group> = groups
+            .into_iter()
+            .map(|(key, sum)| Group {
+                estimate: estimate(&sum),
+                ..sum.group(self.values(&key), &whole, has_latency)
+            })
+            .collect();
+        name_threads(self.capture, self.by, list.iter_mut().map(|group| &mut group.values));
+        Groups { total, estimate: estimate(&whole), list, left_out, left_out_share, too_few }
     }
 
     /// Returns the sums of all groups, of which the first are kept.

@@ -66,6 +66,7 @@ mod run_text;
 pub mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
+mod thread_names;
 pub mod trust;
 pub mod trust_text;
 pub mod view;

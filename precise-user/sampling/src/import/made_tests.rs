@@ -375,6 +375,8 @@ fn code_without_a_symbol_keeps_its_module_and_offset() {
     made.mmap(7, 0x40_0000, "/no/such/bench");
     made.sample(USER, &[0x42_d88a, task(7, 7), 10]);
     made.sample(USER, &[0x42_d88e, task(7, 7), 11]);
+    // The first byte of the file.
+    made.sample(USER, &[0x40_0000, task(7, 7), 12]);
     let capture = made.import();
     let mut functions: Vec<_> = capture
         .rows
@@ -382,5 +384,5 @@ fn code_without_a_symbol_keeps_its_module_and_offset() {
         .map(|row| RawValue::of(&capture, row, Key::Function).value(&capture, Key::Function).text())
         .collect();
     functions.sort();
-    assert_eq!(functions, ["bench+0x2d88a", "bench+0x2d88e"]);
+    assert_eq!(functions, ["bench+0x0", "bench+0x2d88a", "bench+0x2d88e"]);
 }

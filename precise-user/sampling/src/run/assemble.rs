@@ -230,6 +230,7 @@ impl Assembler {
         // from the id.
         let mut groups: FxHashMap<Row, Measures> = FxHashMap::default();
         let mut processes_seen: FxHashMap<(u32, Option<u64>), Name> = FxHashMap::default();
+        let mut threads_seen: FxHashMap<(u32, u32), Name> = FxHashMap::default();
         for (index, (cpu, cell)) in cells.cells.iter().enumerate() {
             let key = &cell.key;
             let process = if self.has(Dimension::Process) || self.has(Dimension::Thread) {
@@ -246,6 +247,18 @@ impl Assembler {
             } else {
                 Name::Unknown(Reason::NotRecorded)
             };
+            let thread = match key.tid() {
+                _ if !self.has(Dimension::Thread) => Name::Unknown(Reason::NotRecorded),
+                // The name may be the one before an exec in the same epoch.
+                tid if tid == key.pid() => process,
+                tid => *threads_seen.entry((key.pid(), tid)).or_insert_with(|| {
+                    if self.symbolizer.is_none() {
+                        return Name::Unknown(Reason::NotInTime);
+                    }
+                    let found = processes.thread_name(key.pid(), tid, cells.window);
+                    found.map_or_else(Name::Unknown, |name| Name::Known(self.named.names.intern(&name)))
+                }),
+            };
             let row = Row {
                 epoch: cells.epoch,
                 event: cells.event,
@@ -255,6 +268,7 @@ impl Assembler {
                 pid: key.pid(),
                 tid: key.tid(),
                 process,
+                thread,
                 kernel: key.class().kernel(),
                 code: code[index],
                 data: data[index],

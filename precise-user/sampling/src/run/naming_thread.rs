@@ -109,16 +109,22 @@ pub(crate) struct NamedFirst {
     pub now: u64,
     /// The ids of the processes or threads that are sampled, if the run has been given any.
     pub sampled: Vec<u32>,
+    /// Whether all processes are sampled.
+    pub all: bool,
+    /// Whether the names of threads are needed.
+    pub threads: bool,
 }
 
 impl NamedFirst {
     /// Returns what a run looks at now.
-    pub fn of(plan: &Plan) -> Self {
+    /// `threads` says whether the names of threads are needed.
+    pub fn of(plan: &Plan, threads: bool) -> Self {
         let sampled = match &plan.target {
             Target::Processes(ids) | Target::Threads(ids) => ids.clone(),
             Target::All | Target::Command(_) => Vec::new(),
         };
-        Self { now: monotonic_ns(), sampled }
+        let all = matches!(plan.target, Target::All);
+        Self { now: monotonic_ns(), sampled, all, threads }
     }
 
     /// Reads the processes that are running. Returns a note if they cannot be listed. `open` opens
@@ -130,6 +136,8 @@ impl NamedFirst {
         mut open: impl FnMut(&mut Processes, Wait),
     ) -> Option<String> {
         let root = Path::new("/");
+        // Threads of other processes are not sampled, and each costs a file.
+        processes.read_threads(self.threads);
         for id in &self.sampled {
             // A process that has ended is not sampled.
             let _ended = processes.snapshot_proc_of(root, *id, self.now);
@@ -137,6 +145,7 @@ impl NamedFirst {
         if !self.sampled.is_empty() {
             open(processes, Wait::UntilOpen);
         }
+        processes.read_threads(self.threads && self.all);
         let error = processes.snapshot_all(root, self.now).err();
         open(processes, Wait::No);
         error.map(|error| format!("cannot list the running processes: {error}"))

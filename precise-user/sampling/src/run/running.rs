@@ -123,7 +123,7 @@ impl Opened {
         let mut assembler = Assembler::new(options, symbolizer, cgroups, Owners::new(Root::default()));
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
-        let around = NamedFirst::of(plan);
+        let around = NamedFirst::of(plan, plan.dimensions.contains(&Dimension::Thread));
         let followed = match (&plan.target, session.waiting_command()) {
             (_, Some(id)) => UnwindTarget::Command(id),
             (Target::Processes(ids) | Target::Threads(ids), _) => UnwindTarget::These(ids.clone()),

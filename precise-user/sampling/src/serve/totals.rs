@@ -238,6 +238,7 @@ mod tests {
             pid: 0,
             tid: 0,
             process: Name::Unknown(precise_model::Reason::NotRecorded),
+            thread: Name::Unknown(precise_model::Reason::NotRecorded),
             kernel: false,
             code: None,
             data: None,

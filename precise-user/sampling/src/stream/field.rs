@@ -11,6 +11,8 @@ pub enum StreamField {
     Cpu,
     /// Process name.
     Comm,
+    /// Thread name.
+    Thread,
     /// Process id.
     Pid,
     /// Thread id.
@@ -95,8 +97,17 @@ const TABLE: &[Entry] = &[
     ),
     (StreamField::Cpu, "cpu", &[], "CPU", 3, Needs::Nothing, "CPU"),
     (StreamField::Comm, "comm", &["process"], "COMM", 15, Needs::Nothing, "process name"),
+    (
+        StreamField::Thread,
+        "thread",
+        &[],
+        "THREAD",
+        15,
+        Needs::Nothing,
+        "thread name, which for the first thread is that of the process",
+    ),
     (StreamField::Pid, "pid", &[], "PID", 7, Needs::Nothing, "process id"),
-    (StreamField::Tid, "tid", &["thread"], "TID", 7, Needs::Nothing, "thread id"),
+    (StreamField::Tid, "tid", &[], "TID", 7, Needs::Nothing, "thread id"),
     (StreamField::Event, "event", &[], "EVENT", 8, Needs::Nothing, "event, as named with -e"),
     (StreamField::Period, "period", &[], "PERIOD", 6, Needs::Nothing, "events that the sample stands for"),
     (

@@ -78,10 +78,11 @@ pub async fn run<S: Sink + 'static>(
         deadline: session.deadline(),
     };
     let mut early = Vec::new();
-    let naming = StreamNaming::start(work, sink, NamedFirst::of(plan), || {
-        early.append(&mut session.sideband());
-        !session.must_end()
-    })?;
+    let naming =
+        StreamNaming::start(work, sink, NamedFirst::of(plan, fields.contains(&StreamField::Thread)), || {
+            early.append(&mut session.sideband());
+            !session.must_end()
+        })?;
     session.enable()?;
     session.release(plan.duration)?;
     started(Started {

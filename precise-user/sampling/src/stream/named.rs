@@ -26,6 +26,8 @@ pub struct NamedSample<'a> {
     pub names: &'a Names,
     /// The name of the process, or why it is unknown.
     pub comm: Result<Arc<str>, Reason>,
+    /// The name of the thread, or why it is unknown.
+    pub thread: Result<Arc<str>, Reason>,
     /// The location of the instruction; `None` if no field needs it.
     pub code: Option<&'a CodeLocation>,
     /// The location of the data address; `None` if the sample has none, or if no field needs it.

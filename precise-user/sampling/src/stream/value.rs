@@ -32,6 +32,9 @@ impl StreamField {
             Self::Comm => {
                 named.comm.as_ref().map_or_else(|reason| Value::Unknown(*reason), |comm| text(comm))
             }
+            Self::Thread => {
+                named.thread.as_ref().map_or_else(|reason| Value::Unknown(*reason), |name| text(name))
+            }
             Self::Pid => Value::Number(sample.pid.into()),
             Self::Tid => Value::Number(sample.tid.into()),
             Self::Event => text(named.event),

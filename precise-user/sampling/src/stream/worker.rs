@@ -223,8 +223,9 @@ impl<S: Sink> Worker<S> {
     fn write(&mut self, chunk: &[Waiting]) {
         let code = self.locate_code(chunk);
         let (data, places) = self.locate_data(chunk);
-        let (needs_comm, needs_cgroup) = (
+        let (needs_comm, needs_thread, needs_cgroup) = (
             self.needs(|field| field == StreamField::Comm),
+            self.needs(|field| field == StreamField::Thread),
             self.needs(|field| field == StreamField::Cgroup),
         );
         for (index, waiting) in chunk.iter().enumerate() {
@@ -245,6 +246,11 @@ impl<S: Sink> Worker<S> {
                 names: &self.names,
                 comm: if needs_comm {
                     processes.process_name(sample.pid, &moment(sample)).map(|found| found.value)
+                } else {
+                    Err(Reason::NotRecorded)
+                },
+                thread: if needs_thread {
+                    processes.thread_name(sample.pid, sample.tid, &moment(sample))
                 } else {
                     Err(Reason::NotRecorded)
                 },

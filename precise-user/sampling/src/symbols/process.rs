@@ -19,8 +19,10 @@
 //! 4. The mappings of the other processes, the largest first.
 //! 5. Living processes; the one that started last comes first.
 //!
-//! [`ForgottenCounts`] counts 2 to 5 for the notes of a capture. An address whose mapping may have
-//! been forgotten has the reason [`Reason::Forgotten`].
+//! The names of threads have a part of the limit for themselves (`threads`).
+//!
+//! [`ForgottenCounts`] counts 2 to 5, and threads, for the notes of a capture. An address whose
+//! mapping may have been forgotten has the reason [`Reason::Forgotten`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -41,6 +43,9 @@ mod limits;
 #[cfg(test)]
 #[path = "process_tests.rs"]
 mod tests;
+mod threads;
+
+use threads::ThreadNames;
 
 pub use limits::{ForgottenCounts, HistoryLimits};
 
@@ -50,6 +55,9 @@ const MAX_NAMES: usize = 16;
 const MAX_NEW_FILES: usize = 4096;
 /// The part of [`HistoryLimits::bytes`] that the paths of these files may take.
 const NEW_FILES: usize = 16;
+/// The part of [`HistoryLimits::bytes`] that the names of threads may take: some 40,000 threads of
+/// the smallest limit of a run.
+const THREADS: usize = 8;
 
 /// An answer, with whether it is the only possible one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,6 +144,10 @@ pub struct Processes {
     /// All images, each with whether it was already returned as a new file.
     images: FxHashMap<Arc<Image>, bool>,
     names: FxHashSet<Arc<str>>,
+    /// The names of threads, without those of the first threads.
+    threads: ThreadNames,
+    /// Whether a snapshot reads the names of threads.
+    reads_threads: bool,
     /// The bytes of `images` and `names`.
     shared: Charge,
     new_files: Vec<Mapped>,
@@ -170,6 +182,8 @@ impl Processes {
             ended: BTreeSet::new(),
             images: FxHashMap::default(),
             names: FxHashSet::default(),
+            threads: ThreadNames::new(limits.bytes / THREADS, &account),
+            reads_threads: false,
             shared: account.charge(0),
             new_files: Vec::new(),
             new_file_bytes: 0,
@@ -185,7 +199,12 @@ impl Processes {
 
     /// Returns the counts of forgotten and lost data.
     pub fn counts(&self) -> ForgottenCounts {
-        self.counts
+        ForgottenCounts { threads: self.threads.forgotten(), ..self.counts }
+    }
+
+    /// Sets whether snapshots read the names of threads, which costs one file for each thread.
+    pub fn read_threads(&mut self, reads: bool) {
+        self.reads_threads = reads;
     }
 
     /// Returns the number of known processes, alive or not. A process that executed another program
@@ -216,6 +235,7 @@ impl Processes {
                 let name = self.intern_name(comm);
                 self.current(*pid).1.name(time, name);
             }
+            Record::Comm { pid, tid, comm, exec: false } => self.name_thread((*pid, *tid), time, comm),
             Record::Fork(task) => self.fork(task),
             Record::Exit(task) => self.exit(task),
             Record::Lost { lost, .. } => self.counts.records_lost += lost,
@@ -250,6 +270,10 @@ impl Processes {
         generation.snapshot = Some(time);
         generation.threads = (seen.threads > 0).then_some(seen.threads);
         generation.name(0, name);
+        if self.reads_threads && seen.threads > 1 {
+            // A thread that exits meanwhile is skipped.
+            let _ended = procfs::each_thread(root, pid, |tid, name| self.name_thread((pid, tid), 0, name));
+        }
         // Another user's maps may not be readable; the name is still useful.
         let read = procfs::each_map(root, pid, |map| {
             self.map(&map, 0);
@@ -277,6 +301,19 @@ impl Processes {
         let (_, value) = names.next().ok_or_else(|| self.unknown(window))?;
         let ambiguous = names.any(|(_, other)| other != value);
         Ok(LocatedAddress { value: value.clone(), ambiguous })
+    }
+
+    /// Returns the newest name that the thread `tid` of `pid` had in `window`. The name of the
+    /// first thread is that of its process.
+    pub fn thread_name(&self, pid: u32, tid: u32, window: &Range<u64>) -> Result<Arc<str>, Reason> {
+        if pid == tid {
+            return self.process_name(pid, window).map(|found| found.value);
+        }
+        let unknown = || match self.threads.forgotten() {
+            0 => Reason::ThreadGone,
+            _ => Reason::Forgotten,
+        };
+        self.threads.find((pid, tid), window).cloned().ok_or_else(unknown)
     }
 
     /// Returns the last name in `window` of one generation of `pid`: the name of the program that a
@@ -351,6 +388,7 @@ impl Processes {
         while self.ended.first().is_some_and(|&(until, ..)| until < time) {
             self.take_ended();
         }
+        self.threads.forget_before(time);
         self.prune_shared(1024);
     }
 
@@ -402,7 +440,13 @@ impl Processes {
         (self.serial, self.by_pid.entry((pid, self.serial)).or_insert(generation))
     }
 
+    fn name_thread(&mut self, id: (u32, u32), time: u64, name: &str) {
+        let name = self.intern_name(name);
+        self.threads.name(id, time, name, self.horizon);
+    }
+
     fn end(&mut self, pid: u32, time: u64) {
+        self.threads.end_all(pid, time);
         let Some(((_, serial), last)) = self.last_mut(pid) else { return };
         if last.until.is_none() {
             last.until = Some(time);
@@ -461,6 +505,11 @@ impl Processes {
         if task.pid == task.ppid {
             let (_, parent) = self.current(task.pid);
             parent.threads = parent.threads.map(|n| n.saturating_add(1));
+            if task.tid != task.pid
+                && let Some(name) = self.last_name(task.ppid, task.ptid)
+            {
+                self.threads.name((task.pid, task.tid), task.time, name, self.horizon);
+            }
             return;
         }
         if let Some((_, living)) = self.last_mut(task.pid).filter(|(_, one)| one.until.is_none()) {
@@ -473,7 +522,7 @@ impl Processes {
             self.end(task.pid, task.time);
         }
         let is_hidden = self.last(task.ppid).is_some_and(|parent| parent.is_hidden);
-        let (space, name) = self.parent_at(task.ppid);
+        let (space, name) = self.parent_at(task.ppid, task.ptid);
         let (_, generation) = self.begin(task.pid, task.time, space);
         generation.is_hidden = is_hidden;
         generation.threads = Some(1);
@@ -482,16 +531,29 @@ impl Processes {
         }
     }
 
-    /// Returns the mappings and the name that a child inherits.
-    fn parent_at(&self, pid: u32) -> (AddressSpace, Option<Arc<str>>) {
+    /// Returns the mappings and the name that a child inherits: the name is that of the thread that
+    /// started it.
+    fn parent_at(&self, pid: u32, tid: u32) -> (AddressSpace, Option<Arc<str>>) {
         match self.last(pid) {
-            Some(parent) => (parent.space.fork(), parent.names.last().map(|(_, name)| name.clone())),
+            Some(parent) => {
+                let name = self.last_name(pid, tid).or_else(|| self.last_name(pid, pid));
+                (parent.space.fork(), name)
+            }
             // A parent that is not known may be one that was forgotten.
             None => (AddressSpace::new(&self.account, self.counts.living > 0), None),
         }
     }
 
+    /// Returns the newest name of a thread.
+    fn last_name(&self, pid: u32, tid: u32) -> Option<Arc<str>> {
+        if pid != tid {
+            return self.threads.last((pid, tid)).cloned();
+        }
+        self.last(pid)?.names.last().map(|(_, name)| name.clone())
+    }
+
     fn exit(&mut self, task: &TaskRecord) {
+        self.threads.end((task.pid, task.tid), task.time);
         let Some((_, last)) = self.last_mut(task.pid) else { return };
         let gone = match &mut last.threads {
             Some(threads) => {

@@ -75,6 +75,87 @@ fn threads_share_and_the_last_one_ends_the_process() {
     assert_eq!(path(&p, 10, 0x1000, 10..12), Err(Reason::ProcessGone));
 }
 
+fn thread(processes: &Processes, pid: u32, tid: u32, window: Range<u64>) -> Result<String, Reason> {
+    processes.thread_name(pid, tid, &window).map(|name| name.to_string())
+}
+
+fn thread_comm(time: u64, pid: u32, tid: u32, name: &str) -> IdentifiedRecord {
+    at(time, Record::Comm { pid, tid, comm: name.into(), exec: false })
+}
+
+fn fork_by(time: u64, parent: (u32, u32), child: (u32, u32)) -> IdentifiedRecord {
+    let ((ppid, ptid), (pid, tid)) = (parent, child);
+    at(time, Record::Fork(TaskRecord { pid, ppid, tid, ptid, time }))
+}
+
+#[test]
+fn a_thread_begins_with_the_name_of_the_thread_that_started_it() {
+    let mut p = processes(&[
+        comm(1, 10, "server", true),
+        fork_by(2, (10, 10), (10, 11)),
+        thread_comm(3, 10, 11, "pool"),
+        fork_by(4, (10, 11), (10, 12)),
+        // The process that this thread starts has the thread's name, too.
+        fork_by(5, (10, 11), (20, 20)),
+        comm(6, 10, "renamed", false),
+        thread_comm(8, 10, 12, "pool-1"),
+    ]);
+    assert_eq!(thread(&p, 10, 10, 7..8), Ok("renamed".into()), "the first thread's is the process's");
+    assert_eq!(
+        (thread(&p, 10, 11, 2..3), thread(&p, 10, 11, 2..9)),
+        (Ok("server".into()), Ok("pool".into()))
+    );
+    assert_eq!(
+        (thread(&p, 10, 12, 4..8), thread(&p, 10, 12, 8..9)),
+        (Ok("pool".into()), Ok("pool-1".into()))
+    );
+    assert_eq!(name(&p, 20, 5..9), Ok(("pool".into(), false)));
+    assert_eq!(name(&p, 10, 7..9), Ok(("renamed".into(), false)), "threads do not rename the process");
+    assert_eq!(thread(&p, 10, 99, 7..9), Err(Reason::ThreadGone));
+
+    p.apply(&exit(9, 10, 11));
+    p.apply(&comm(10, 10, "other", true));
+    assert_eq!(thread(&p, 10, 11, 8..12), Ok("pool".into()), "it may have samples of this epoch");
+    p.forget_before(10);
+    assert_eq!(thread(&p, 10, 11, 10..12), Err(Reason::ThreadGone), "it exited");
+    assert_eq!(thread(&p, 10, 12, 10..12), Ok("pool-1".into()));
+    p.forget_before(11);
+    assert_eq!(thread(&p, 10, 12, 11..12), Err(Reason::ThreadGone), "an exec ends all threads");
+    p.apply(&fork_by(13, (10, 10), (10, 12)));
+    assert_eq!(thread(&p, 10, 12, 13..14), Ok("other".into()), "another thread with the same number");
+}
+
+#[test]
+fn names_of_threads_are_bounded_and_what_is_forgotten_is_counted() {
+    let mut p = Processes::new(HistoryLimits { bytes: 256 << 10 });
+    p.apply(&comm(1, 10, "server", true));
+    for tid in 11..10_000 {
+        p.apply(&fork_by(2, (10, 10), (10, tid)));
+        p.apply(&thread_comm(3, 10, tid, &format!("worker-{tid}")));
+        for other in 0..20 {
+            p.apply(&thread_comm(4 + other, 10, 11, &format!("name-{other}")));
+        }
+    }
+    let counts = p.counts();
+    // A thread that takes a name after its first one was forgotten loses that one as well.
+    let (forks, renamed) = (10_000 - 11, 2 * (10_000 - 11));
+    let known = counts.threads + p.threads.len() as u64;
+    assert!((forks..=renamed).contains(&known), "{known}");
+    assert!(p.threads.len() > 100 && p.bytes() <= 256 << 10, "{} of {} bytes", p.threads.len(), p.bytes());
+    assert_eq!(thread(&p, 10, 11, 0..90), Ok("name-19".into()), "the first threads are kept");
+    assert_eq!(thread(&p, 10, 9_000, 0..90), Err(Reason::Forgotten));
+    assert_eq!((name(&p, 10, 0..90), counts.living), (Ok(("server".into(), false)), 0));
+    assert!(counts.notes()[0].contains(" names of threads."), "{:?}", counts.notes());
+
+    // Threads that have ended go first.
+    p.apply(&exit(100, 10, 11));
+    for tid in 10_000..10_100 {
+        p.apply(&fork_by(100, (10, 10), (10, tid)));
+    }
+    assert_eq!(thread(&p, 10, 11, 0..90), Err(Reason::Forgotten));
+    assert_eq!(thread(&p, 10, 12, 0..90), Ok("worker-12".into()));
+}
+
 #[test]
 fn a_reused_pid_is_another_process() {
     let p = processes(&[
@@ -143,10 +224,20 @@ fn a_snapshot_from_a_tree() {
     let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("written");
     write("comm", "server\n");
     write("status", "Name:\tserver\nThreads:\t2\n");
+    for (tid, name) in [("42", "server\n"), ("43", "io\n"), ("gone", "")] {
+        std::fs::create_dir_all(dir.join("task").join(tid)).expect("a directory");
+        write(&format!("task/{tid}/comm"), name);
+    }
     write("maps", "1000-2000 r-xp 00003000 fe:00 7   /bin/server\n2000-3000 rw-p 00000000 00:00 0 \n");
     let mut p = Processes::new(HistoryLimits::default());
     assert_eq!(p.snapshot_all(root.path(), 100).expect("readable"), 1);
+    assert_eq!(thread(&p, 42, 43, 0..10), Err(Reason::ThreadGone), "names of threads were not asked for");
+    let mut p = Processes::new(HistoryLimits::default());
+    p.read_threads(true);
+    assert_eq!(p.snapshot_all(root.path(), 100).expect("readable"), 1);
     assert_eq!(name(&p, 42, 0..10), Ok(("server".into(), false)));
+    assert_eq!(thread(&p, 42, 42, 0..10), Ok("server".into()));
+    assert_eq!(thread(&p, 42, 43, 0..10), Ok("io".into()));
     assert_eq!(path(&p, 42, 0x1000, 0..10), Ok(("/bin/server".into(), false)));
     let found = p.find_mapping(42, 0x1010, &ALWAYS).expect("mapped").value;
     assert_eq!(found.file_offset(0x1010), 0x3010);

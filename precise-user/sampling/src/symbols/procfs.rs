@@ -80,6 +80,22 @@ pub fn each_map(root: &Path, pid: u32, mut each: impl FnMut(MmapRecord)) -> io::
     }
 }
 
+/// Calls `each` with the id and the name of each thread of `pid` below `root`, without the first.
+/// One name is in memory at a time, because a process chooses how many threads it has.
+pub fn each_thread(root: &Path, pid: u32, mut each: impl FnMut(u32, &str)) -> io::Result<()> {
+    let dir = root.join("proc").join(pid.to_string()).join("task");
+    for entry in std::fs::read_dir(dir)?.flatten() {
+        let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A thread that has ended meanwhile has no name.
+        if tid != pid
+            && let Ok(name) = lossy(&entry.path().join("comm"))
+        {
+            each(tid, name.trim_end_matches('\n'));
+        }
+    }
+    Ok(())
+}
+
 /// Returns all process ids below `root`.
 pub fn pids(root: &Path) -> io::Result<Vec<u32>> {
     let entries = std::fs::read_dir(root.join("proc"))?;

@@ -80,6 +80,7 @@ impl<'a> Mover<'a> {
         Row {
             cgroup: self.name(row.cgroup),
             process: self.name(row.process),
+            thread: self.name(row.thread),
             code: row.code.and_then(|id| self.code(id)),
             data: row.data.and_then(|id| self.data(id)),
             stack: match row.stack {

@@ -41,6 +41,7 @@ pub(crate) fn row(epoch: usize, count: u64) -> Row {
         pid: 0,
         tid: 0,
         process: Name::Unknown(Reason::NotRecorded),
+        thread: Name::Unknown(Reason::NotRecorded),
         kernel: false,
         code: None,
         data: None,

@@ -43,6 +43,7 @@ use super::needs::{self, Needs};
 use super::stats::{Histogram, MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
+use super::thread_names::name_threads;
 use precise_model::digits::thousands;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::RawValue;
@@ -238,7 +239,8 @@ fn of_event(
         }
     };
     let all = too_few.is_none().then(|| of(&[], &whole));
-    let groups = list.iter().map(|(key, sum)| of(key, sum)).collect();
+    let mut groups: Vec<_> = list.iter().map(|(key, sum)| of(key, sum)).collect();
+    name_threads(capture, by, groups.iter_mut().map(|found| &mut found.group.values));
     let mut notes = Vec::new();
     if untimed > 0 && timed > 0 {
         notes.push(format!(

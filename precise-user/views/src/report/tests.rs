@@ -155,3 +155,30 @@ fn events_are_never_added_up() {
         .collect();
     assert_eq!(totals, [("cycles", 3, 3000), ("loads", 4, 28)]);
 }
+
+#[test]
+fn threads_have_names_and_stay_apart_by_their_numbers() {
+    let mut builder = CaptureBuilder::new();
+    for (epoch, tid, name, samples) in [(0, 11, "server", 1), (1, 11, "pool", 8), (1, 12, "pool", 5)] {
+        let cell = builder.cell().samples(samples).epoch(epoch);
+        let _ = cell.process(10, "server").thread(tid, name);
+    }
+    // As in a capture without names of threads.
+    builder.cell().samples(2).row().tid = 13;
+    let capture = builder.build();
+    let of = |keys: &[Key]| report(&capture, &by(keys)).unwrap();
+    let texts = |texts: &[(&str, u64)]| -> Vec<_> {
+        texts.iter().map(|(text, samples)| ((*text).to_owned(), *samples)).collect()
+    };
+    assert_eq!(lines(&of(&[Key::Thread])), texts(&[("pool", 13), ("13", 2), ("server", 1)]));
+    let by_tid = of(&[Key::Tid]);
+    assert_eq!(lines(&by_tid), texts(&[("11", 9), ("12", 5), ("13", 2)]));
+    let labels: Vec<_> = by_tid.events[0].groups.list.iter().map(|group| group.values[0].label()).collect();
+    // The last name of a thread that changes it.
+    assert_eq!(labels, ["11 (pool)", "12 (pool)", "13"]);
+    let json = serde_json::to_value(&by_tid.events[0].groups.list[0].values).unwrap();
+    assert_eq!(json, serde_json::json!([{"number": 11, "name": "pool"}]));
+    let both = of(&[Key::Tid, Key::Thread]);
+    assert_eq!(lines(&both)[0], ("11 pool".to_owned(), 8));
+    assert_eq!(both.events[0].groups.list[0].values[0], Value::Number(11), "the name is its own column");
+}

@@ -6,14 +6,15 @@ use precise_model::format_cpu_list;
 
 /// Formats one line per thread. CPUs and nodes are in ascending order; unknown values are empty.
 pub fn threads_csv(view: &Threads, separator: &str) -> String {
-    let mut table = CsvLines::new(separator, &["event", "process", "pid", "tid", "samples"], &[]);
+    let mut table = CsvLines::new(separator, &["event", "process", "pid", "tid", "name", "samples"], &[]);
     table.header(&SHARE, &["cpus", "nodes"]);
     table.header(&["main_cpu", "on_main_cpu", "on_main_cpu_low", "on_main_cpu_high"], &[]);
     table.header(&["main_node", "off_main_node", "off_main_node_low", "off_main_node_high"], &[]);
     for event in &view.events {
         for thread in &event.threads {
             let mut fields = vec![event.event.name.clone(), thread.process.text()];
-            fields.extend([thread.pid.to_string(), thread.tid.to_string(), thread.samples.to_string()]);
+            fields.extend([thread.pid.to_string(), thread.tid.to_string(), thread.name.text()]);
+            fields.push(thread.samples.to_string());
             fields.extend(shares(thread.share));
             fields.extend([list(&thread.cpus), list(&thread.nodes)]);
             fields.push(main(&thread.cpus));

@@ -43,7 +43,7 @@ use super::{ViewError, trust};
 use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::values::{RawValue, Value};
-use precise_model::{Capture, Row};
+use precise_model::{Capture, Name, Row};
 
 /// Options for `precise threads`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +93,8 @@ pub struct ThreadsEvent {
 /// A thread, with the CPUs and nodes that it ran on.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Thread {
+    /// Name of the thread, or the reason why it is unknown.
+    pub name: Value,
     /// Name of the thread's process, or the reason why it is unknown.
     pub process: Value,
     /// Process id.
@@ -176,6 +178,10 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
     let rest = ranked.split_off(shown);
     let rest_samples = rest.iter().fold(0u64, |sum, (_, (_, thread))| sum.saturating_add(thread.all.count));
     let ranked = ranked.into_iter().map(|((pid, tid), (row, sum))| Thread {
+        name: match row.thread {
+            Name::Known(name) => Value::Text(capture.names.get(name).to_owned()),
+            Name::Unknown(reason) => Value::Unknown(reason),
+        },
         process: RawValue::of(capture, row, Key::Process).value(capture, Key::Process),
         pid,
         tid,

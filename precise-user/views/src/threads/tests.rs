@@ -16,8 +16,9 @@ pub(crate) fn moving() -> Capture {
     let mut builder = CaptureBuilder::new();
     builder.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0, 1] }, Node { id: 1, cpus: vec![2, 3] }];
     for (tid, cpu, samples) in [(11, 0, 300), (11, 1, 100), (11, 2, 200), (12, 3, 390), (13, 0, 10)] {
-        let mut cell = builder.cell().samples(samples).cpu(cpu).process(10, "worker");
-        cell.row().tid = tid;
+        // A thread that changes its name is shown with its last one.
+        let name = if cpu == 0 { "app" } else { "pool" };
+        let _ = builder.cell().samples(samples).cpu(cpu).process(10, "app").thread(tid, name);
     }
     builder.build()
 }
@@ -72,10 +73,10 @@ fn threads_at_80_columns() {
     has(
         &threads_text(&view, &TextOptions::default()),
         "
-     Share  Samples  CPUs         Most used    Off node  Nodes  Thread  Process
-60.0% ±3.1      600     3   50.0% ±4.0 on 0  33.3% ±3.9  0-1        11  worker
-39.0% ±3.1      390     1  100.0% ±1.0 on 3   0.0% ±1.0  1          12  worker
- 1.0% ±0.8       10     1                 -           -  0          13  worker
+     Share  Samples  CPUs         Most used    Off node  Nodes  TID  Thread
+60.0% ±3.1      600     3   50.0% ±4.0 on 0  33.3% ±3.9  0-1     11  pool (app)
+39.0% ±3.1      390     1  100.0% ±1.0 on 3   0.0% ±1.0  1       12  pool (app)
+ 1.0% ±0.8       10     1                 -           -  0       13  app
 ",
     );
     csv_has_a_field_for_each_name(&threads_csv(&view, "|"), '|');

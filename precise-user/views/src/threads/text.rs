@@ -10,6 +10,7 @@ use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;
 use precise_model::digits::thousands;
 use precise_model::text::Cut;
+use precise_model::values::Value;
 
 /// Formats the threads of each event, with their CPUs and nodes.
 pub fn threads_text(view: &Threads, options: &TextOptions) -> String {
@@ -52,7 +53,7 @@ fn table(event: &ThreadsEvent, nodes: bool, options: &TextOptions) -> String {
     if nodes {
         columns.extend([TableColumn::number("Off node"), TableColumn::text("Nodes", Cut::End)]);
     }
-    columns.extend([TableColumn::number("Thread"), TableColumn::text("Process", Cut::End)]);
+    columns.extend([TableColumn::number("TID"), TableColumn::text("Thread", Cut::End)]);
     let mut table = Table::new(columns);
     for thread in &event.threads {
         let mut cells = vec![share(&thread.share), thousands(thread.samples), thread.cpus.len().to_string()];
@@ -60,7 +61,7 @@ fn table(event: &ThreadsEvent, nodes: bool, options: &TextOptions) -> String {
         if nodes {
             cells.extend([part(thread.off_main_node), list(&thread.nodes)]);
         }
-        cells.extend([thread.tid.to_string(), thread.process.label()]);
+        cells.extend([thread.tid.to_string(), name(thread)]);
         table.row(cells);
     }
     let (more, samples) = event.left_out;
@@ -73,6 +74,16 @@ fn table(event: &ThreadsEvent, nodes: bool, options: &TextOptions) -> String {
         table.row(cells);
     }
     table.render(options.table_width(), options.style)
+}
+
+/// Returns the name of a thread, followed by that of its process if that is another.
+fn name(thread: &Thread) -> String {
+    let (own, process) = (thread.name.label(), thread.process.label());
+    match &thread.name {
+        Value::Unknown(_) => process,
+        name if *name == thread.process => own,
+        _ => format!("{own} ({process})"),
+    }
 }
 
 fn most_used(thread: &Thread) -> String {

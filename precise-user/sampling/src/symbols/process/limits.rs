@@ -33,6 +33,8 @@ pub struct ForgottenCounts {
     pub ended: u64,
     /// Number of living processes that were forgotten.
     pub living: u64,
+    /// Number of names of threads that were forgotten.
+    pub threads: u64,
     /// Number of new files that [`take_new_files`](super::Processes::take_new_files) did not
     /// return, because too many waited.
     pub files: u64,
@@ -56,6 +58,9 @@ impl ForgottenCounts {
         }
         if self.living > 0 {
             forgotten.push(format!("{} that had not ended", processes(self.living)));
+        }
+        if self.threads > 0 {
+            forgotten.push(counted(self.threads, "name of a thread", "names of threads"));
         }
         let mut notes = Vec::new();
         if !forgotten.is_empty() {
