@@ -1320,11 +1320,11 @@ _precise() {
                     return 0
                     ;;
                 --axis)
-                    COMPREPLY=($(compgen -W "auto latency address function" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto latency address function type field" -- "${cur}"))
                     return 0
                     ;;
                 -y)
-                    COMPREPLY=($(compgen -W "auto latency address function" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto latency address function type field" -- "${cur}"))
                     return 0
                     ;;
                 --panels)

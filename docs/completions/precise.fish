@@ -623,7 +623,9 @@ complete -c precise -n "__fish_precise_using_subcommand heatmap" -l time -d 'Use
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s y -l axis -d 'Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions' -r -f -a "auto\t''
 latency\t''
 address\t''
-function\t''"
+function\t''
+type\t''
+field\t''"
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l panels -d 'Draw one panel per WHAT' -r -f -a "auto\t''
 cgroup\t''
 process\t''

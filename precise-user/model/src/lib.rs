@@ -28,6 +28,7 @@
 //! assert_eq!(samples_by_process(&capture), [(nameless, 3)]);
 //! ```
 
+pub mod accesses;
 mod capture;
 mod catalogue;
 mod chain_end;

@@ -68,6 +68,7 @@ pub mod stats;
 pub(crate) mod testing;
 pub mod trust;
 pub mod trust_text;
+pub mod typing;
 pub mod view;
 mod weighing;
 

@@ -61,14 +61,12 @@ use super::about::{EventSummary, Run};
 use super::code::{Code, Tally, function_of};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
+use super::typing::{MAX_FUNCTIONS, NO_CODE, NO_FUNCTION, NOT_LOOKED_AT};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use check::Bases;
-use precise_model::words;
+use precise_model::accesses::{NO_ACCESS, SampledAccess};
 use precise_model::{Capture, Name, Row};
-
-/// Maximum number of functions whose code is read: those with the most samples.
-const MAX_FUNCTIONS: usize = 1000;
 
 /// Options for `precise types`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -263,7 +261,7 @@ struct FieldHeat {
 }
 
 /// Samples at instructions that access no memory: they are no accesses.
-const NO_ACCESS: (&str, &str) = ("no-access", "instruction without an access to memory");
+const WITHOUT_ACCESS: (&str, &str) = ("no-access", NO_ACCESS);
 
 fn of_event(
     capture: &Capture,
@@ -285,14 +283,14 @@ fn of_event(
         if number >= MAX_FUNCTIONS {
             at.values()
                 .flatten()
-                .for_each(|row| sorted.miss(row, ("not-looked-at", "function with fewer samples")));
+                .for_each(|row| sorted.miss(row, ("not-looked-at", NOT_LOOKED_AT)));
             continue;
         }
         let wanted: Vec<u64> = at.keys().copied().collect();
         match files.types(&id, &wanted) {
             Ok(code) => sorted.function(&code, &at),
             Err(_) => {
-                at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", "code not available")))
+                at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", NO_CODE)))
             }
         }
     }
@@ -312,7 +310,7 @@ impl<'a> Sorted<'a> {
                     samples.add(self.weighing.samples(row));
                     at.entry(location.function_offset).or_default().push(row);
                 }
-                None => self.miss(row, ("no-function", "code of no known function")),
+                None => self.miss(row, ("no-function", NO_FUNCTION)),
             }
         }
         let mut functions: Vec<_> = functions.into_iter().collect();
@@ -332,12 +330,11 @@ impl<'a> Sorted<'a> {
         for (offset, rows) in at {
             let accesses = found.get(offset).copied().unwrap_or_default();
             for row in rows {
-                let fetched = is_fetch(self.capture, row);
-                let access = chosen(accesses, row).filter(|_| !fetched);
+                let access = chosen(self.capture, accesses, row);
                 let object = access.map(|access| (access, access.object));
                 let layout = |object: Object| code.layouts.get(object.layout as usize);
                 match object {
-                    None => self.miss(row, NO_ACCESS),
+                    None => self.miss(row, WITHOUT_ACCESS),
                     Some((_, Err(why))) => self.miss(row, (tag(why), why.words())),
                     Some((access, Ok(object))) => match layout(object) {
                         Some(layout) => self.typed(row, access, object, layout, code),
@@ -379,11 +376,11 @@ impl<'a> Sorted<'a> {
     }
 
     fn done(mut self, options: &TypesOptions, event: EventSummary, samples: u64) -> TypesEvent {
-        let no_access = self.untyped.get(&NO_ACCESS).copied().unwrap_or_default();
+        let no_access = self.untyped.get(&WITHOUT_ACCESS).copied().unwrap_or_default();
         let mut whole = self.typed.samples();
         self.untyped
             .iter()
-            .filter(|(why, _)| **why != NO_ACCESS)
+            .filter(|(why, _)| **why != WITHOUT_ACCESS)
             .for_each(|(_, samples)| whole.add(*samples));
         let accesses = self.all.count.saturating_sub(no_access.count);
         let checked = self.bases.judge();
@@ -475,31 +472,14 @@ impl AddressChecks {
 }
 
 /// Returns the access that a sample is about; `None` if the instruction accesses no memory.
-fn chosen(accesses: &[TypedAccess], row: &Row) -> Option<TypedAccess> {
-    let [first, rest @ ..] = accesses else { return None };
-    if rest.is_empty() {
-        return Some(*first);
+fn chosen(capture: &Capture, accesses: &[TypedAccess], row: &Row) -> Option<TypedAccess> {
+    match SampledAccess::of(capture, row, accesses, |access| (access.reads, access.writes)) {
+        SampledAccess::Nothing => None,
+        SampledAccess::One(index) => accesses.get(index).copied(),
+        SampledAccess::Several => {
+            accesses.first().map(|first| TypedAccess { object: Err(Untyped::Several), ..*first })
+        }
     }
-    let fits = |access: &&TypedAccess| match words::op(row.data_source()) {
-        Some("LOAD") => access.reads,
-        Some("STORE") => access.writes,
-        _ => true,
-    };
-    let mut fitting = accesses.iter().filter(fits);
-    match (fitting.next(), fitting.next()) {
-        (Some(only), None) => Some(*only),
-        _ => Some(TypedAccess { object: Err(Untyped::Several), ..*first }),
-    }
-}
-
-/// Returns whether a sample is about the bytes of its own instruction, as a page fault may be.
-fn is_fetch(capture: &Capture, row: &Row) -> bool {
-    /// The maximum length of an instruction in bytes (Intel SDM 2A, §2.3.11).
-    const LONGEST: u64 = 15;
-    let code = row.code.and_then(|id| capture.code.get(id as usize));
-    let data = row.data.and_then(|id| capture.data.get(id as usize));
-    let distance = code.zip(data).and_then(|(c, d)| d.runtime_address.checked_sub(c.runtime_address));
-    distance.is_some_and(|distance| distance < LONGEST)
 }
 
 /// Returns whether a type is one of those that the user named.
