@@ -2,13 +2,16 @@
 //! view with `--by type` or `--by field` is about.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use precise_code::FunctionId;
 use precise_code::types::{TypedAccess, TypedCode};
-use precise_model::accesses::{AccessTypes, TypedField, TypedPlace};
+use precise_model::accesses::{AccessTypes, SampledAccess, TypedField, TypedPlace};
 use precise_model::keys::Key;
-use precise_model::{Capture, LocationId, Names};
-use rustc_hash::FxHashMap;
+use precise_model::{Capture, LocationId, Names, Row};
+use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::code::{Code, function_of};
 
@@ -35,7 +38,7 @@ pub fn look_up(capture: &mut Capture, keys: &[Key], code: &mut dyn Code) {
         return;
     }
     let mut types = AccessTypes::new(&mut capture.names, NO_FUNCTION);
-    for (number, (id, function)) in functions(capture).into_iter().enumerate() {
+    for (number, (id, function)) in functions(capture, |_| true).into_iter().enumerate() {
         let wanted: Vec<u64> = function.at.keys().copied().collect();
         let found = if number < MAX_FUNCTIONS { code.types(&id, &wanted) } else { Ok(TypedCode::default()) };
         let lacking = if number < MAX_FUNCTIONS { NO_CODE } else { NOT_LOOKED_AT };
@@ -56,11 +59,79 @@ pub fn look_up(capture: &mut Capture, keys: &[Key], code: &mut dyn Code) {
     capture.types = Some(types);
 }
 
-/// Returns the sampled functions, most samples first.
-fn functions(capture: &Capture) -> Vec<(FunctionId, InFunction)> {
+/// A field of an object that an instruction accesses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct AccessedField {
+    /// The name of the type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// The name of the field; empty for a value without fields.
+    pub field: String,
+    /// The distance of the accessed byte from the start of the object. `None` if an array in the
+    /// object was indexed, so that the exact byte is not known.
+    pub distance: Option<u64>,
+}
+
+impl AccessedField {
+    /// Returns the field of an access; `None` if its type is not known.
+    pub(crate) fn of(access: &TypedAccess, code: &TypedCode) -> Option<Self> {
+        let object = access.object.ok()?;
+        let layout = code.layouts.get(object.layout as usize)?;
+        let field = layout.field_at(object.offset).map(|field| field.name.clone()).unwrap_or_default();
+        let distance = (!object.indexed).then_some(object.offset);
+        Some(Self { type_name: layout.name.clone(), field, distance })
+    }
+}
+
+impl fmt::Display for AccessedField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&*self.field, self.distance) {
+            ("", None | Some(0)) => f.write_str(&self.type_name),
+            ("", Some(distance)) => write!(f, "{}.+{distance}", self.type_name),
+            (field, _) => write!(f, "{}.{field}", self.type_name),
+        }
+    }
+}
+
+/// The fields that some sampled instructions access.
+pub(crate) struct AccessedFields {
+    at: FxHashMap<LocationId, Vec<(TypedAccess, Option<AccessedField>)>>,
+}
+
+impl AccessedFields {
+    /// Looks up the fields at some locations.
+    pub fn at(capture: &Capture, locations: &FxHashSet<LocationId>, code: &mut dyn Code) -> Self {
+        let mut at = FxHashMap::default();
+        let functions = functions(capture, |id| locations.contains(id));
+        for (id, function) in functions.into_iter().take(MAX_FUNCTIONS) {
+            let wanted: Vec<u64> = function.at.keys().copied().collect();
+            let Ok(found) = code.types(&id, &wanted) else { continue };
+            for instruction in &found.instructions {
+                let accesses = instruction.accesses.iter();
+                let fields: Vec<_> = accesses.map(|a| (*a, AccessedField::of(a, &found))).collect();
+                let here = function.at.get(&instruction.offset).into_iter().flatten();
+                at.extend(here.map(|location| (*location, fields.clone())));
+            }
+        }
+        Self { at }
+    }
+
+    /// Returns the field that a sample accesses; `None` if it is not known.
+    pub fn of(&self, capture: &Capture, row: &Row) -> Option<&AccessedField> {
+        let accesses = self.at.get(&row.code?)?;
+        match SampledAccess::of(capture, row, accesses, |(access, _)| (access.reads, access.writes)) {
+            SampledAccess::One(index) => accesses.get(index)?.1.as_ref(),
+            SampledAccess::Nothing | SampledAccess::Several => None,
+        }
+    }
+}
+
+/// Returns the sampled functions, most samples first, with those of their locations for which `keep`
+/// returns true.
+fn functions(capture: &Capture, keep: impl Fn(&LocationId) -> bool) -> Vec<(FunctionId, InFunction)> {
     let mut samples: FxHashMap<LocationId, u64> = FxHashMap::default();
     for row in &capture.rows {
-        if let Some(id) = row.code {
+        if let Some(id) = row.code.filter(&keep) {
             let sum = samples.entry(id).or_default();
             *sum = sum.saturating_add(row.measures.count);
         }
