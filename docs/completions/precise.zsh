@@ -708,6 +708,7 @@ _arguments "${_arguments_options[@]}" : \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--idle[Include the samples of idle CPUs]' \
+'--advise[Print the struct with its members in a better order, and how many lines that saves]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '--no-pager[Do not start a pager for text that is longer than the terminal]' \

@@ -40,6 +40,7 @@
 //! # Ok::<(), precise_views::ViewError>(())
 //! ```
 
+pub mod advise;
 mod check;
 pub mod csv;
 #[cfg(test)]
@@ -64,6 +65,7 @@ use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::typing::{MAX_FUNCTIONS, NO_CODE, NO_FUNCTION, NOT_LOOKED_AT};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
+use advise::{Language, LayoutAdvice, VisitKey, Visits};
 use check::Bases;
 use precise_model::accesses::{NO_ACCESS, SampledAccess};
 use precise_model::{Capture, Name, Row};
@@ -77,11 +79,13 @@ pub struct TypesOptions {
     pub min_samples: u64,
     /// Show only types whose name is or contains one of these; empty for all.
     pub names: Vec<String>,
+    /// Whether to advise another order of the members.
+    pub advise: bool,
 }
 
 impl Default for TypesOptions {
     fn default() -> Self {
-        Self { limit: 20, min_samples: MIN_SAMPLES, names: Vec::new() }
+        Self { limit: 20, min_samples: MIN_SAMPLES, names: Vec::new(), advise: false }
     }
 }
 
@@ -178,6 +182,9 @@ pub struct SampledType {
     pub fields: Vec<SampledField>,
     /// Number of samples in padding, or in a part of the object that has no field.
     pub elsewhere: u64,
+    /// The members in another order, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<LayoutAdvice>,
 }
 
 /// A field of a type, with its samples.
@@ -235,6 +242,9 @@ struct Sorted<'a> {
     weighing: Weighing,
     types: BTreeMap<TypeLayout, Heat>,
     bases: Bases<'a>,
+    /// Of the types for which another order is asked.
+    visits: Visits,
+    options: &'a TypesOptions,
     typed: Tally,
     all: Samples,
     /// Samples by the reason: one word, and a few words.
@@ -263,9 +273,9 @@ struct FieldHeat {
 /// Samples at instructions that access no memory: they are no accesses.
 const WITHOUT_ACCESS: (&str, &str) = ("no-access", NO_ACCESS);
 
-fn of_event(
-    capture: &Capture,
-    options: &TypesOptions,
+fn of_event<'a>(
+    capture: &'a Capture,
+    options: &'a TypesOptions,
     index: usize,
     event: EventSummary,
     files: &mut dyn Code,
@@ -275,6 +285,8 @@ fn of_event(
         weighing: Weighing::of(capture, index),
         types: BTreeMap::new(),
         bases: Bases::of(capture),
+        visits: Visits::default(),
+        options,
         typed: Tally::default(),
         all: Samples::default(),
         untyped: BTreeMap::new(),
@@ -357,6 +369,9 @@ impl<'a> Sorted<'a> {
         self.all.add(self.weighing.samples(row));
         self.typed.add(row, self.weighing);
         self.bases.add(row, object, layout, code);
+        if self.options.advise && named(layout, &self.options.names) {
+            self.visit(row, access, object, layout);
+        }
         let heat = self.types.entry(layout.clone()).or_default();
         let (loads, stores) = if access.writes { (0, count) } else { (count, 0) };
         heat.all.add(row, self.weighing);
@@ -373,6 +388,20 @@ impl<'a> Sorted<'a> {
         if row.tid != 0 {
             field.threads.insert((row.pid, row.tid));
         }
+    }
+
+    /// Adds the samples of a row to the visits of its object.
+    fn visit(&mut self, row: &Row, access: TypedAccess, object: Object, layout: &TypeLayout) {
+        let exact = self.capture.meta.address_granule <= 1 && !object.indexed;
+        let data = row.data.and_then(|id| self.capture.data.get(id as usize)).filter(|_| exact);
+        let base = data.and_then(|data| data.runtime_address.checked_sub(object.offset));
+        let visit = base.map(|base| VisitKey { pid: row.pid, base, epoch: row.epoch, tid: row.tid });
+        let source = row.code.and_then(|id| self.capture.code.get(id as usize)).map(|code| code.source);
+        let language = match source {
+            Some(Name::Known(file)) => Language::of(self.capture.names.get(file)),
+            _ => Language::C,
+        };
+        self.visits.add(layout, object.offset, (row.measures.count, access.writes), visit, language);
     }
 
     fn done(mut self, options: &TypesOptions, event: EventSummary, samples: u64) -> TypesEvent {
@@ -451,6 +480,7 @@ impl<'a> Sorted<'a> {
             checked,
             uncertain: checked.is_uncertain(),
             elsewhere: heat.elsewhere,
+            advice: self.visits.advice(&layout),
             name: layout.name,
         }
     }
