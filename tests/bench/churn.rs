@@ -2,6 +2,7 @@
 //! and libraries come and go, and judges whether their memory stays flat.
 
 use std::{
+    ffi::OsStr,
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
@@ -28,6 +29,13 @@ const RECORD_WARM_UP: usize = 1;
 const SERVE_WARM_UP: usize = 11;
 /// The pause after each process, so that the churn leaves CPU time to others.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// The names of the processes that come and go. No others are sampled, so that what else runs on the
+/// machine is followed, but has no rows.
+const ENDS: &str = "churn-true";
+const UNSHARE: &str = "churn-unshare";
+const FAULTS: &str = "churn-faults";
+const LOADS: &str = "churn-loader";
 
 /// A library that is loaded under a new name each time. Its data are pages of its own, which
 /// fault.
@@ -128,7 +136,13 @@ impl Churn {
     fn go_on(&self, folder: &Path) -> Result<()> {
         // Elsewhere than the pages that the tests sample on the whole machine.
         let elsewhere = program::FAULTS.replace("0x500000000000", "0x600000000000");
-        let faults = program::c(folder, "churn-faults", &elsewhere)?;
+        let faults = program::c(folder, FAULTS, &elsewhere)?;
+        let own = |name: &str, from: &str| -> Result<PathBuf> {
+            let program = folder.join(name);
+            fs::copy(from, &program).with_context(|| from.to_owned())?;
+            Ok(program)
+        };
+        let (ends, unshare) = (own(ENDS, "/bin/true")?, own(UNSHARE, "/usr/bin/unshare")?);
         for number in 0_u64.. {
             if self.stop.load(Relaxed) {
                 break;
@@ -137,14 +151,16 @@ impl Churn {
                 // The name that systemd gives the cgroup of a container.
                 0 => {
                     let cgroup = Cgroup::new(&format!("churn-{number:064x}.scope"))?;
-                    let arguments = ["--mount", "--pid", "--fork", "/bin/true"];
-                    cgroup.run("/usr/bin/unshare".as_ref(), arguments)?;
+                    let options = ["--mount", "--pid", "--fork"].map(OsStr::new);
+                    cgroup.run(&unshare, options.into_iter().chain([ends.as_os_str()]))?;
                     cgroup.remove()?;
                     self.containers.fetch_add(1, Relaxed);
                 }
                 // A program that did not exist before, and does not exist after.
                 1 => {
-                    let program = folder.join(format!("churn-{}", number % 1000));
+                    let home = folder.join(format!("home-{number}"));
+                    fs::create_dir(&home)?;
+                    let program = home.join(FAULTS);
                     fs::copy(&faults, &program)?;
                     // A process that the other thread is starting may still have the copy open.
                     while let Err(error) = run(Command::new(&program).arg("50")) {
@@ -152,10 +168,10 @@ impl Churn {
                         ensure!(error.downcast_ref().is_some_and(busy), error);
                         thread::sleep(PAUSE);
                     }
-                    fs::remove_file(&program)?;
+                    fs::remove_dir_all(&home)?;
                     self.programs.fetch_add(1, Relaxed);
                 }
-                _ => run(&mut Command::new("/bin/true"))?,
+                _ => run(&mut Command::new(&ends))?,
             }
             self.processes.fetch_add(1, Relaxed);
             thread::sleep(PAUSE);
@@ -169,7 +185,7 @@ impl Churn {
         let source = folder.join("churn-library.c");
         fs::write(&source, LIBRARY)?;
         run(Command::new("gcc").args(["-O1", "-g", "-shared", "-fPIC", "-o"]).args([&library, &source]))?;
-        let loader = program::c(folder, "churn-loader", LOADER)?;
+        let loader = program::c(folder, LOADS, LOADER)?;
         let output = folder.join("loaded");
         let mut long = Command::new(&loader).arg(&library).stdout(fs::File::create(&output)?).spawn()?;
         let other = folder.join("churn-other.so");
@@ -214,7 +230,7 @@ impl Run {
         let child = Command::new(precise)
             .arg(name)
             .args(["-a", "-e", "page-faults", "-c", "7", "--epoch", "1s", "--duration", "100h"])
-            .args(["--filter", "comm in {true, sh, unshare, churn-faults, churn-loader}"])
+            .args(["--filter", &format!("comm in {{{ENDS}, {UNSHARE}, {FAULTS}, {LOADS}}}")])
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,6 +1,8 @@
 //! Tenants that start, map and touch more than anybody needs, as users without rights in jails:
 //! they cost bounded memory, nobody else's names, and what is missing has a name.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -9,8 +11,9 @@ use anyhow::{Context as _, Result, ensure};
 use precise::run::budget::NamesBudget;
 use precise_common::ledger::Counter;
 use precise_common::mode::VSYSCALL;
+use precise_tests::cgroup::Cgroup;
 use precise_tests::clock::{self, Clock};
-use precise_tests::jail::Jail;
+use precise_tests::jail::{Jail, STARTER};
 use precise_tests::kill_on_drop::KillOnDrop;
 use precise_tests::program::{self, FUNCTION, faults};
 use precise_tests::resident::peak;
@@ -62,6 +65,69 @@ impl Tenant {
     }
 }
 
+/// Containers, each with a cgroup and a root folder of its own, with a program whose only function
+/// has a name of its own. They run until this is dropped.
+struct Containers {
+    containers: Vec<Container>,
+    _parent: Cgroup,
+}
+
+struct Container {
+    _running: KillOnDrop,
+    cgroup: Cgroup,
+    _jail: Jail,
+    process: String,
+    function: String,
+    pages: u64,
+}
+
+impl Containers {
+    /// Starts containers with the program of a tenant, whose function then has other names.
+    fn start(tenant: &Tenant, number: u64) -> Result<Self> {
+        const NAME: &str = "touch_pages";
+        let program = std::fs::read(tenant.jail.folder().join("pages"))?;
+        let parent = Cgroup::new("containers")?;
+        let start = |index: u64| {
+            let (process, function) = (format!("web-{index}"), format!("touch_p{index:04}"));
+            let (jail, cgroup, pages) = (Jail::new()?, parent.child(&process)?, 100 + index);
+            let file = jail.folder().join(&process);
+            std::fs::write(&file, replaced(&program, NAME, &function))?;
+            std::fs::set_permissions(&file, Permissions::from_mode(0o755))?;
+            let path = format!("/{process}");
+            let mut command = cgroup.command(Path::new(STARTER));
+            let running =
+                command.args(jail.arguments(&path)).arg(pages.to_string()).current_dir("/").spawn()?;
+            Ok(Container { _running: running.into(), cgroup, _jail: jail, process, function, pages })
+        };
+        let containers = (0..number).map(start).collect::<Result<_>>()?;
+        Ok(Self { containers, _parent: parent })
+    }
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        for container in &self.containers {
+            // A cgroup that is not empty stays, and the next run uses another name.
+            let _gone = container.cgroup.kill();
+        }
+    }
+}
+
+/// Returns bytes in which one text is replaced by another one of the same length.
+fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let places: Vec<usize> = bytes
+        .windows(from.len())
+        .enumerate()
+        .filter(|(_, at)| *at == from.as_bytes())
+        .map(|(at, _)| at)
+        .collect();
+    for at in places {
+        bytes.splice(at..at + from.len(), to.bytes());
+    }
+    bytes
+}
+
 fn run(program: &Path, pages: u64) -> Result<()> {
     let status = Command::new(program).arg(pages.to_string()).status()?;
     ensure!(status.success(), "{}: {status}", program.display());
@@ -74,6 +140,7 @@ fn storms_cost_bounded_memory_and_nobody_elses_names() -> Result<()> {
     const STARTS: u64 = 300;
     /// More files than may be open at a time.
     const LIBRARIES: u64 = 900;
+    const CONTAINERS: u64 = 100;
     undisturbed(|| {
         let folder = tempfile::tempdir()?;
         let honest = faults(folder.path(), "honest")?;
@@ -83,6 +150,7 @@ fn storms_cost_bounded_memory_and_nobody_elses_names() -> Result<()> {
         run(&honest, PAGES)?;
         tenant.run("starts", STARTS)?;
         let _lives: KillOnDrop = tenant.start("libraries", LIBRARIES)?.into();
+        let containers = Containers::start(&tenant, CONTAINERS)?;
         tenant.run("compiles", PAGES)?;
         tenant.run("shrinks", PAGES)?;
         // Long enough that what was mapped so far is known.
@@ -108,6 +176,11 @@ fn storms_cost_bounded_memory_and_nobody_elses_names() -> Result<()> {
         let libraries = of("libraries").of(OF_LIBRARY);
         assert_eq!(libraries.count(), LIBRARIES, "{notes:?}");
         assert_eq!(libraries.all(|row| row.module.clone()).len() as u64, LIBRARIES);
+        for Container { cgroup, process, function, pages, .. } in &containers.containers {
+            let all = rows.only(|row| row.cgroup == cgroup.path);
+            let named = all.of(function).only(|row| row.process == *process);
+            assert_eq!((named.count(), all.count()), (*pages, *pages), "{process}: {all:?} {notes:?}");
+        }
         // Its own names may be missing, its samples may not.
         assert_eq!((of("compiles").count(), of("shrinks").count()), (PAGES, PAGES), "{notes:?}");
         let storms = |row: &precise_tests::rows::Row| row.process == "maps" || row.process.starts_with('[');

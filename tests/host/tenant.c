@@ -11,6 +11,7 @@
  *   compiles N            touches N pages from code in memory, which its perf map names in its
  *                         first line; 8 TiB of nothing follow
  *   vsyscall N            calls the vsyscall page N times
+ *   web-ANY N             touches N pages; lives on for a minute
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -170,8 +171,8 @@ int main(int argc, char **argv)
     else
         touch_pages(new_pages(number), number);
     /* The files of a jail can be found while one of its processes lives; the files of many
-     * libraries, of which not all are open at one time, until they are asked for. */
-    if (!strcmp(kind, "libraries"))
+     * libraries and programs, of which not all are open at one time, until they are asked for. */
+    if (!strcmp(kind, "libraries") || !strncmp(kind, "web-", 4))
         sleep(60);
     else if (strcmp(kind, "brief"))
         usleep(700000);

@@ -49,15 +49,27 @@ impl Cgroup {
     ///
     /// Returns an error if the program does not exit with 0.
     pub fn run<A: AsRef<OsStr>>(&self, program: &Path, arguments: impl IntoIterator<Item = A>) -> Result<()> {
-        let status = Command::new("sh")
-            .args(["-c", "echo 0 > \"$0\" && exec \"$@\""])
-            .arg(self.folder.join("cgroup.procs"))
-            .arg(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .status()?;
+        let status = self.command(program).args(arguments).status()?;
         ensure!(status.success(), "{} in {}: {status}", program.display(), self.path);
         Ok(())
+    }
+
+    /// Returns the command that runs a program in the cgroup; arguments of the program may follow.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo 0 > \"$0\" && exec \"$@\""]);
+        command.arg(self.folder.join("cgroup.procs")).arg(program).stdin(Stdio::null());
+        command
+    }
+
+    /// Kills all processes of the cgroup.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel refuses.
+    pub fn kill(&self) -> Result<()> {
+        let file = self.folder.join("cgroup.kill");
+        std::fs::write(&file, "1").with_context(|| format!("{} cannot be written", file.display()))
     }
 
     /// Removes the cgroup now.

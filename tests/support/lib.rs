@@ -7,6 +7,7 @@ pub mod chaos;
 pub mod clock;
 pub mod jail;
 pub mod kill_on_drop;
+pub mod large_recording;
 pub mod load;
 pub mod program;
 pub mod quantile;
@@ -19,6 +20,7 @@ pub mod serving;
 pub mod small_disk;
 pub mod soak;
 pub mod untrusted;
+pub mod usage;
 
 use std::io::Write as _;
 

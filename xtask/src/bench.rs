@@ -57,19 +57,26 @@ enum Bench {
         #[arg(long, default_value_t = 3600)]
         seconds: u64,
     },
-    /// Compare the cost of precise with that of perf and bpftrace, as far as they are installed
-    Compare {
-        /// Only what has a limit, and fail if precise is beyond one
-        #[arg(long)]
-        quick: bool,
-
+    /// Compare precise with perf, bpftrace and others, as far as they are installed, and show how its
+    /// cost grows
+    All {
         /// How often each contender is measured
         #[arg(long, default_value_t = 6)]
         rounds: usize,
 
+        /// Only these chapters: slowdown, profiler, symbols, views, table, paper
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+
         /// Write the tables to this page
         #[arg(long)]
         page: Option<PathBuf>,
+    },
+    /// Fail if precise costs more, next to perf, than it may; continuous integration runs this
+    Quick {
+        /// How often each contender is measured
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
     },
     /// Compare call chains with those of perf, sample by sample, and what they cost
     Callers {
@@ -130,13 +137,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-churn", "--"]);
             process::run(bench.arg(precise).arg(seconds.to_string()))
         }
-        Bench::Compare { quick, rounds, ref page } => {
+        Bench::All { rounds, ref only, ref page } => {
+            let chapters = if only.is_empty() { "all".to_owned() } else { only.join(",") };
             let precise = release()?;
-            let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-compare", "--"]);
-            bench.arg(precise).arg(if quick { "quick" } else { "all" }).arg(rounds.to_string());
-            process::run(bench.args(page))
+            process::run(compare(&["--release"], &precise, &chapters, rounds).args(page))
         }
+        Bench::Quick { rounds } => quick(&release()?, rounds),
         Bench::Callers { ref only, ref page } => {
             let precise = release()?;
             let mut bench = process::cargo();
@@ -151,6 +157,19 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(bench.arg(precise).arg(size.to_string()).args(distinct.then_some("distinct")))
         }
     }
+}
+
+/// Fails if this binary costs more, next to perf, than it may.
+pub fn quick(precise: &Path, rounds: usize) -> Result<()> {
+    process::run(&mut compare(&[], precise, "quick", rounds))
+}
+
+/// Returns the command that asks the questions of these chapters.
+fn compare(build: &[&str], precise: &Path, chapters: &str, rounds: usize) -> Command {
+    let mut bench = process::cargo();
+    bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-compare"]).args(build);
+    bench.arg("--").arg(precise).arg(chapters).arg(rounds.to_string());
+    bench
 }
 
 /// Returns the command that runs one test of this machine's kernel.

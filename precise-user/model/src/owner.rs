@@ -36,3 +36,13 @@ pub struct Owner {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
+
+impl Owner {
+    /// Returns the memory of this value in bytes, about.
+    pub fn bytes(&self) -> usize {
+        let Self { path, name, unit, runtime, container_id, container, pod_uid, pod, namespace } = self;
+        let optional = [unit, runtime, container_id, container, pod_uid, pod, namespace];
+        let texts = optional.into_iter().flatten().chain([path, name]);
+        size_of::<Self>() + texts.map(String::len).sum::<usize>()
+    }
+}

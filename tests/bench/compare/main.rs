@@ -1,74 +1,176 @@
-//! `cargo xtask bench compare`: what precise costs next to other profilers, in one run on one
-//! machine.
+//! `cargo xtask bench all`: what precise costs next to other programs, in one run on one machine.
 //!
 //! Each question is asked of each contender once per round, in turn, so that a machine that is
 //! slower for a minute is slower for all of them. What is compared are differences and ratios
 //! within a round; what is printed are their medians.
 
-mod contender;
+mod growth;
+mod kernel_table;
+mod page;
+mod paper;
 mod question;
+mod running;
+mod slowdown;
+mod symbols;
 mod table;
+mod tool;
+mod user_space;
+mod views;
 mod work;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::rc::Rc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use precise_tests::say;
 
-use contender::{Contender, Tool};
-use question::{QUESTIONS, Question};
-use table::Table;
+use growth::Growth;
+use question::{Question, words};
+use tool::Tool;
 use work::Work;
 
-const USAGE: &str = "usage: bench-compare PRECISE all|quick ROUNDS [PAGE]";
+const USAGE: &str = "usage: bench-compare PRECISE all|quick|CHAPTER[,CHAPTER …] ROUNDS [PAGE]";
 
-/// Asks one question of all contenders.
-fn ask(question: &Question, precise: &Path, rounds: usize, work: &Work) -> Result<Table> {
-    let contenders = Contender::all(question, precise);
-    let mut table = Table::new(question, &contenders);
-    for round in 1..=rounds {
-        for (at, contender) in contenders.iter().enumerate() {
-            let value = contender.measure(question, work);
-            let value = value.with_context(|| format!("{}, {}", question.title, contender.tool.name()))?;
-            table.add(at, value);
+/// The chapters of the page, in its order.
+const CHAPTERS: [Chapter; 6] = [
+    Chapter {
+        name: "slowdown",
+        title: "What a sample costs the program",
+        parts: |setting| Ok(slowdown::questions(setting).into_iter().map(Part::Question).collect()),
+    },
+    Chapter {
+        name: "profiler",
+        title: "What the profiler takes",
+        parts: |setting| Ok(user_space::questions(setting).into_iter().map(Part::Question).collect()),
+    },
+    Chapter { name: "symbols", title: "Names", parts: symbols::parts },
+    Chapter { name: "views", title: "Asking a capture", parts: views::parts },
+    Chapter { name: "table", title: "Reading the kernel's table", parts: kernel_table::parts },
+    Chapter { name: "paper", title: "A machine of 512 CPUs, on paper", parts: paper::parts },
+];
+
+/// Questions that belong together.
+struct Chapter {
+    name: &'static str,
+    title: &'static str,
+    parts: fn(&Rc<Setting>) -> Result<Vec<Part>>,
+}
+
+/// A part of a chapter.
+enum Part {
+    Question(Question),
+    Growth(Growth),
+    Text(String),
+}
+
+impl Part {
+    fn ask(&mut self, rounds: usize) -> Result<()> {
+        match self {
+            Self::Question(question) => question.ask(rounds),
+            Self::Growth(growth) => growth.measure(rounds),
+            Self::Text(_) => Ok(()),
         }
-        say(&format!("{}: round {round} of {rounds}", question.title));
     }
-    Ok(table)
+
+    fn text(&self) -> String {
+        match self {
+            Self::Question(question) => question.text(),
+            Self::Growth(growth) => growth.text(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// What all questions share.
+struct Setting {
+    /// The binary.
+    precise: PathBuf,
+    /// Where everything is written.
+    folder: PathBuf,
+    work: Work,
+}
+
+impl Setting {
+    /// Returns the words of a command; those of precise are its arguments.
+    fn command(&self, tool: Tool, text: &str) -> Vec<String> {
+        let words = words(text);
+        let program = (tool == Tool::Precise).then(|| self.precise.display().to_string());
+        program.into_iter().chain(words).collect()
+    }
+
+    /// Returns a command that runs in the folder.
+    fn command_of(&self, words: &[String]) -> Result<Command> {
+        let (program, arguments) = words.split_first().context("an empty command")?;
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.folder);
+        Ok(command)
+    }
+}
+
+fn chosen(which: &str) -> Result<Vec<&'static Chapter>> {
+    if matches!(which, "all" | "quick") {
+        return Ok(CHAPTERS.iter().collect());
+    }
+    let names: Vec<&str> = which.split(',').collect();
+    let known = CHAPTERS.map(|chapter| chapter.name).join(", ");
+    for name in &names {
+        ensure!(
+            CHAPTERS.iter().any(|chapter| chapter.name == *name),
+            "no chapter '{name}': there are {known}"
+        );
+    }
+    Ok(CHAPTERS.iter().filter(|chapter| names.contains(&chapter.name)).collect())
 }
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (precise, which, rounds, page) = match arguments.as_slice() {
         [precise, which, rounds] => (precise, which, rounds, None),
-        [precise, which, rounds, page] => (precise, which, rounds, Some(PathBuf::from(page))),
-        _ => bail!(USAGE),
-    };
-    let quick = match which.as_str() {
-        "quick" => true,
-        "all" => false,
+        [precise, which, rounds, page] => (precise, which, rounds, Some(Path::new(page))),
         _ => bail!(USAGE),
     };
     let rounds: usize = rounds.parse().context(USAGE)?;
     let folder = tempfile::tempdir()?;
     let work = Work::new(folder.path())?;
-    let mut tables = Vec::new();
-    for question in QUESTIONS.iter().filter(|question| !quick || question.limit.is_some()) {
-        let table = ask(question, Path::new(precise), rounds, &work)?;
-        say(&table.text());
-        tables.push(table);
+    let setting = Rc::new(Setting { precise: precise.into(), folder: folder.path().to_owned(), work });
+    if which == "quick" {
+        return quick(&setting, rounds);
     }
-    for tool in Tool::PEERS.into_iter().filter(|tool| !tool.is_installed()) {
-        say(&format!("{} is not installed, so nothing is said of it", tool.name()));
+    let mut chapters = Vec::new();
+    for chapter in chosen(which)? {
+        let mut parts = (chapter.parts)(&setting).with_context(|| chapter.name)?;
+        for part in &mut parts {
+            part.ask(rounds)?;
+            say(&part.text());
+        }
+        chapters.push((chapter.title, parts));
     }
     if let Some(page) = page {
-        std::fs::write(&page, table::page(&tables)?).with_context(|| page.display().to_string())?;
+        std::fs::write(page, page::page(&chapters, rounds)).with_context(|| page.display().to_string())?;
         say(&format!("wrote {}", page.display()));
     }
-    let worse: Vec<String> = tables.iter().filter_map(Table::beyond_limit).collect();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks what has a limit. A ratio is judged and never a time, because machines differ, and not before
+/// it was beyond its limit three times, because machines are busy.
+fn quick(setting: &Rc<Setting>, rounds: usize) -> Result<ExitCode> {
+    const TIMES: usize = 3;
+    let questions = slowdown::questions(setting).into_iter().chain(user_space::questions(setting));
+    let mut worse = Vec::new();
+    for mut question in questions.filter(|question| question.limit.is_some()) {
+        question.contenders.retain(|contender| contender.tool != Tool::Bpftrace);
+        ensure!(question.of(Tool::Perf).is_some(), "perf is not installed: `cargo xtask setup` installs it");
+        for _ in 0..TIMES {
+            question.ask(rounds)?;
+            say(&question.text());
+            if question.beyond_limit().is_none() {
+                break;
+            }
+        }
+        worse.extend(question.beyond_limit());
+    }
     worse.iter().for_each(|line| say(line));
-    Ok(if quick && !worse.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if worse.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

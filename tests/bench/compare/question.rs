@@ -1,77 +1,100 @@
-//! The list of what is compared.
+//! A question that is asked of each contender, once in each round.
 
-use super::work::Load;
+use anyhow::{Context as _, Result};
+use precise_tests::say;
 
-/// What a profiler is told to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Sample each page fault of the machine by instruction, cgroup and process.
-    EachFault,
-    /// Look at each page fault of the machine, and keep none.
-    NoFault,
-    /// Sample all CPUs by a timer.
-    Timer {
-        /// Samples per second.
-        hertz: u32,
-    },
-    /// Profile a program that ends at once.
-    Start,
+use super::tool::Tool;
+
+/// Does what is asked, once. Returns the value.
+type Measure = Box<dyn Fn() -> Result<f64>>;
+
+/// A program, with what it does to answer a question.
+pub struct Contender {
+    /// The program.
+    pub tool: Tool,
+    /// The commands, as a page shows them; empty without one.
+    pub commands: Vec<String>,
+    measure: Measure,
+    /// The values, one for each round.
+    pub values: Vec<f64>,
 }
 
-/// A question that is asked of each contender.
-#[derive(Clone, Copy, Debug)]
+/// A question, and what was answered.
 pub struct Question {
     /// The heading of its table.
-    pub title: &'static str,
-    /// What a profiler does.
-    pub what: What,
-    /// The program that it slows down; `None`: its own time is measured.
-    pub load: Option<Load>,
+    pub title: String,
     /// The unit of the values.
     pub unit: &'static str,
-    /// The largest ratio of precise's cost to that of perf with which `--quick` is content. It
+    /// What is to be reached, and what the reader must know.
+    pub note: &'static str,
+    /// The largest ratio of precise's cost to that of perf with which `bench quick` is content. It
     /// leaves room for a noisy machine: it is twice what was measured, or more.
     pub limit: Option<f64>,
+    /// Those who answer it, the one without a profiler first.
+    pub contenders: Vec<Contender>,
 }
-
-const fn slowed(title: &'static str, what: What, load: Load, limit: Option<f64>) -> Question {
-    Question { title, what, load: Some(load), unit: "ns per operation", limit }
-}
-
-const fn timer(title: &'static str, hertz: u32, load: Load) -> Question {
-    slowed(title, What::Timer { hertz }, load, None)
-}
-
-/// All questions, in the order of the page.
-pub const QUESTIONS: [Question; 12] = [
-    slowed(
-        "A page fault, each sampled by instruction, cgroup and process",
-        What::EachFault,
-        Load::Faults,
-        Some(1.2),
-    ),
-    slowed("A page fault that a filter rejects", What::NoFault, Load::Faults, None),
-    timer("A cache miss, timer of 1 kHz", 1000, Load::Memory),
-    timer("A cache miss, timer of 10 kHz", 10_000, Load::Memory),
-    timer("A cache miss, timer of 20 kHz", 20_000, Load::Memory),
-    timer("A multiplication, timer of 1 kHz", 1000, Load::Compute),
-    timer("A multiplication, timer of 10 kHz", 10_000, Load::Compute),
-    timer("A multiplication, timer of 20 kHz", 20_000, Load::Compute),
-    timer("A system call, timer of 1 kHz", 1000, Load::Syscalls),
-    timer("A system call, timer of 10 kHz", 10_000, Load::Syscalls),
-    timer("A system call, timer of 20 kHz", 20_000, Load::Syscalls),
-    Question {
-        title: "From start to end of a profile of `true`",
-        what: What::Start,
-        load: None,
-        unit: "ms",
-        limit: Some(1.0),
-    },
-];
 
 impl Question {
-    /// Returns whether the values mean something only next to those without a profiler.
-    pub fn needs_baseline(&self) -> bool {
-        self.load.is_some()
+    /// Returns a question without contenders.
+    pub fn new(title: impl Into<String>, unit: &'static str, note: &'static str) -> Self {
+        Self { title: title.into(), unit, note, limit: None, contenders: Vec::new() }
     }
+
+    /// Sets the limit of `bench quick`.
+    pub fn limit(mut self, ratio: f64) -> Self {
+        self.limit = Some(ratio);
+        self
+    }
+
+    /// Adds a contender, if its program is installed.
+    pub fn with(
+        mut self,
+        tool: Tool,
+        commands: &[&[String]],
+        measure: impl Fn() -> Result<f64> + 'static,
+    ) -> Self {
+        if tool.is_installed() {
+            let commands = commands.iter().map(|words| shown(words)).collect();
+            self.contenders.push(Contender {
+                tool,
+                commands,
+                measure: Box::new(measure),
+                values: Vec::new(),
+            });
+        }
+        self
+    }
+
+    /// Asks all contenders in turn, in each round. Forgets what they answered before.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the first one that fails.
+    pub fn ask(&mut self, rounds: usize) -> Result<()> {
+        self.contenders.iter_mut().for_each(|contender| contender.values.clear());
+        for round in 1..=rounds {
+            for contender in &mut self.contenders {
+                let value = (contender.measure)();
+                let value = value.with_context(|| format!("{}, {}", self.title, contender.tool.name()))?;
+                contender.values.push(value);
+            }
+            say(&format!("{}: round {round} of {rounds}", self.title));
+        }
+        Ok(())
+    }
+}
+
+/// Returns a command as somebody would type it, without the folders of programs.
+fn shown(words: &[String]) -> String {
+    let short = |word: &String| match word.rsplit_once('/') {
+        Some((_, name)) if word.starts_with('/') => name.to_owned(),
+        _ if word.contains([' ', '{']) => format!("'{word}'"),
+        _ => word.clone(),
+    };
+    words.iter().map(short).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the words of a command.
+pub fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }

@@ -1,11 +1,10 @@
 //! The programs that are profiled. Each prints the nanoseconds that one of its operations took.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use precise_tests::kill_on_drop::KillOnDrop;
 use precise_tests::program;
 
 /// What a program does again and again.
@@ -151,26 +150,100 @@ int main(int count, char **arguments)
 }
 "#;
 
-/// The compiled program, and the folder that profilers write to.
+/// Starts a program that ends at once, again and again.
+const STARTS: &str = r#"#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+int main(int count, char **arguments)
+{
+    char *program[] = { "/bin/true", 0 };
+    struct timespec next;
+    long pause = count == 2 ? 1000000000 / atol(arguments[1]) : 0;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    while (pause > 0) {
+        pid_t child;
+        if (posix_spawn(&child, program[0], 0, 0, program, environ) != 0)
+            return 1;
+        waitpid(child, 0, 0);
+        next.tv_nsec += pause;
+        next.tv_sec += next.tv_nsec / 1000000000;
+        next.tv_nsec %= 1000000000;
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, 0);
+    }
+    return 1;
+}
+"#;
+
+/// The compiled programs.
 pub struct Work {
-    /// The folder.
-    pub folder: PathBuf,
     program: PathBuf,
+    starts: PathBuf,
 }
 
 impl Work {
-    /// Compiles the program.
+    /// Compiles the programs.
+    ///
+    /// # Errors
+    ///
+    /// Returns the compiler's errors.
     pub fn new(folder: &Path) -> Result<Self> {
-        Ok(Self { folder: folder.to_owned(), program: program::c(folder, "load", SOURCE)? })
+        Ok(Self {
+            program: program::c(folder, "load", SOURCE)?,
+            starts: program::c(folder, "starts", STARTS)?,
+        })
     }
 
     /// Runs a load on one CPU. Returns the nanoseconds of one operation.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the load fails.
     pub fn run(&self, load: Load) -> Result<f64> {
+        self.run_times(load, load.operations())
+    }
+
+    /// Does the operation of a load so many times. Returns the nanoseconds of one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the load fails.
+    pub fn run_times(&self, load: Load, times: u64) -> Result<f64> {
         let mut command = Command::new("taskset");
         command.args(["-c", "1"]).arg(&self.program);
-        let ran = command.args([load.name(), &load.operations().to_string()]).output()?;
+        let ran = command.args([load.name(), &times.to_string()]).output()?;
         let said = String::from_utf8_lossy(&ran.stdout);
         ensure!(ran.status.success(), "the load {} failed: {}", load.name(), ran.status);
         said.trim().parse().with_context(|| format!("the load {} printed {said:?}", load.name()))
+    }
+
+    /// Keeps each CPU busy until the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a program cannot be started.
+    pub fn busy(&self) -> Result<Vec<KillOnDrop>> {
+        let cpus = std::thread::available_parallelism()?.get();
+        let start = |_| {
+            let mut command = Command::new(&self.program);
+            let operations = u64::from(u32::MAX) * 1000;
+            let command = command.args([Load::Compute.name(), &operations.to_string()]).stdout(Stdio::null());
+            Ok(command.spawn()?.into())
+        };
+        (0..cpus).map(start).collect()
+    }
+
+    /// Starts so many programs each second until the result is dropped, or as many as the machine
+    /// can.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot begin.
+    pub fn starting(&self, each_second: u32) -> Result<KillOnDrop> {
+        Ok(Command::new(&self.starts).arg(each_second.to_string()).spawn()?.into())
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::Run;
 use super::report::StepResult;
 use crate::build_ebpf::{self, OBJECT_VARIABLE, ObjectCheck};
-use crate::{checkout, dist, process, setup};
+use crate::{bench, checkout, dist, process, setup};
 
 /// A step: one check.
 pub struct Step {
@@ -33,6 +33,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "ebpf",      required: true,  filtered: true,  run: ebpf,      about: "the embedded eBPF object is what its source makes" },
     Step { name: "unit",      required: true,  filtered: true,  run: unit,      about: "tests that need nothing but the source" },
     Step { name: "host",      required: true,  filtered: true,  run: host,      about: "tests on this machine's kernel" },
+    Step { name: "bench",     required: true,  filtered: false, run: bench,     about: "precise costs no more, next to perf, than it may" },
     Step { name: "doc",       required: true,  filtered: false, run: doc,       about: "the source's documentation builds, and its links lead somewhere" },
     Step { name: "deny",      required: false, filtered: false, run: deny,      about: "licences and sources of all dependencies" },
     Step { name: "packages",  required: true,  filtered: false, run: packages,  about: "what is released installs, runs and goes again" },
@@ -99,6 +100,24 @@ fn host(run: &mut Run) -> Result<StepResult> {
     tests.args(["test", "--locked", "--no-fail-fast", "--package", "precise-tests"]).args(&run.filter);
     // The tests share the machine's perf events, so they run one at a time.
     process::run(with_object(tests.args(["--", "--test-threads=1"]), run))?;
+    Ok(StepResult::Passed)
+}
+
+fn bench(_run: &mut Run) -> Result<StepResult> {
+    const ROUNDS: usize = 3;
+    if !process::is_root() {
+        return Ok(StepResult::Skipped("only root may profile the whole machine".into()));
+    }
+    // What the tests on the host have built: most of the cost is in the kernel.
+    process::run(process::cargo().args([
+        "build",
+        "--locked",
+        "--package",
+        "precise-user",
+        "--bin",
+        "precise",
+    ]))?;
+    bench::quick(&checkout::target().join("debug/precise"), ROUNDS)?;
     Ok(StepResult::Passed)
 }
 

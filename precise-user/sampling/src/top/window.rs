@@ -10,6 +10,9 @@ use super::tables::{MOST_BYTES, Mover, Tables};
 
 /// The most rows that a window holds. A window that would have more has fewer epochs.
 pub const MOST_ROWS: usize = 1 << 18;
+/// Names without rows are removed when the names of a window have grown by a quarter, and by these
+/// bytes.
+const LEAST_GROWTH: usize = 256 << 10;
 /// The most notes of the run that are kept.
 const MOST_NOTES: usize = 20;
 /// The reason for which the ledger counts the samples of an epoch that does not fit.
@@ -56,9 +59,9 @@ pub struct Window {
     /// What is known before sampling, and does not change.
     draft: Meta,
     tables: Tables,
-    /// The bytes of `tables` at which items without rows are removed.
+    /// The bytes of names at which those without rows are removed.
     compact_at: usize,
-    owners: BTreeMap<String, Owner>,
+    owners: Owners,
     epochs: VecDeque<Held>,
     /// How many of `epochs` have rows, and how many have a state.
     with_rows: usize,
@@ -91,8 +94,8 @@ impl Window {
             rates: draft.events.iter().map(Rates::new).collect(),
             draft,
             tables: Tables::default(),
-            compact_at: most_bytes / 8,
-            owners: BTreeMap::new(),
+            compact_at: LEAST_GROWTH.min(most_bytes / 8),
+            owners: Owners::default(),
             epochs: VecDeque::new(),
             with_rows: 0,
             with_state: 0,
@@ -121,7 +124,7 @@ impl Window {
                 *sum = sum.saturating_add(row.measures.count);
             }
         }
-        self.owners.extend(named.meta.owners.iter().map(|owner| (owner.path.clone(), owner.clone())));
+        named.meta.owners.iter().for_each(|owner| self.owners.add(owner));
         let moved = if rows.len() > self.most_rows {
             self.drop_rows(rows);
             Vec::new()
@@ -186,9 +189,9 @@ impl Window {
             self.shortened = true;
             self.pop();
         }
-        if self.tables.bytes() > self.compact_at {
+        if self.bytes() > self.compact_at {
             self.compact();
-            while self.tables.bytes() > self.most_bytes && self.complete() > 1 {
+            while self.bytes() > self.most_bytes && self.complete() > 1 {
                 self.shortened = true;
                 for _ in 0..self.complete().div_ceil(2) {
                     self.pop();
@@ -196,6 +199,11 @@ impl Window {
                 self.compact();
             }
         }
+    }
+
+    /// Returns the memory of all names in bytes, about.
+    fn bytes(&self) -> usize {
+        self.tables.bytes() + self.owners.bytes
     }
 
     fn complete(&self) -> usize {
@@ -231,10 +239,12 @@ impl Window {
             }
         }
         self.tables = tables;
-        // Never again before as much was added as there is.
-        self.compact_at = (2 * self.tables.bytes()).clamp(self.most_bytes / 8, self.most_bytes);
         let paths = self.paths();
-        self.owners.retain(|path, _| paths.contains(path.as_str()));
+        self.owners.retain(|path| paths.contains(path));
+        // Each item is moved some four times while it is in the window.
+        let bytes = self.bytes();
+        let growth = (bytes / 4).max(LEAST_GROWTH.min(self.most_bytes / 8));
+        self.compact_at = (bytes + growth).min(self.most_bytes);
     }
 
     /// Returns the cgroups of all rows.
@@ -272,7 +282,7 @@ impl Window {
             start_unix_ns: self.draft.start_unix_ns + start_ns,
             epochs: epochs.collect(),
             events,
-            owners: self.owners.values().cloned().collect(),
+            owners: self.owners.by_path.values().cloned().collect(),
             overhead: state.overhead,
             notes: self.draft.notes.iter().chain(&self.notes).cloned().collect(),
             ..self.draft.clone()
@@ -294,6 +304,33 @@ impl Window {
             shortened,
         })
     }
+}
+
+/// The owners of cgroups, by path.
+#[derive(Debug, Default)]
+struct Owners {
+    by_path: BTreeMap<String, Owner>,
+    /// Their memory, about.
+    bytes: usize,
+}
+
+impl Owners {
+    fn add(&mut self, owner: &Owner) {
+        self.bytes += bytes_of(owner);
+        if let Some(before) = self.by_path.insert(owner.path.clone(), owner.clone()) {
+            self.bytes -= bytes_of(&before);
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.by_path.retain(|path, _| keep(path));
+        self.bytes = self.by_path.values().map(bytes_of).sum();
+    }
+}
+
+/// Returns the memory of an owner with the path that it is found by.
+fn bytes_of(owner: &Owner) -> usize {
+    size_of::<String>() + owner.path.len() + owner.bytes()
 }
 
 /// Returns the ledger of each event at the end of an epoch.

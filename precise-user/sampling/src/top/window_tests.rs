@@ -156,12 +156,30 @@ fn memory_of_names_is_bounded() {
     for number in 0..200 {
         let name = format!("function_{number}_{}", "x".repeat(1000));
         fake.epoch(&[&name]);
-        assert!(fake.window.tables.bytes() <= most + (8 << 10), "{}", fake.window.tables.bytes());
+        assert!(fake.window.bytes() <= most + (8 << 10), "{}", fake.window.bytes());
     }
-    assert!(fake.window.owners.is_empty());
+    assert_eq!(fake.window.owners.bytes, 0);
     let epochs = fake.capture().meta.epochs.len();
     assert!((2..60).contains(&epochs), "{epochs}");
     assert!(fake.window.snapshot().unwrap().shortened.is_some());
+}
+
+#[test]
+fn names_of_the_past_go_with_the_owners_of_its_cgroups() {
+    let mut fake = Fake::new(10, 1000, 64 << 20);
+    let mut most = 0;
+    for number in 0..3000 {
+        let function = format!("{number}-{}", "x".repeat(900));
+        let mut capture = fake.rows(&[&function]);
+        let (path, name) = (format!("/app-{function}"), format!("web-{number}"));
+        capture.meta.owners = vec![Owner { path, name, ..Owner::default() }];
+        fake.window.take(&capture, &capture.rows);
+        fake.window.state(fake.state(0));
+        most = most.max(fake.window.bytes());
+    }
+    // Ten epochs need 40 KB, the names of all of them 4 MB and more.
+    assert!(most < LEAST_GROWTH + (64 << 10), "{most}");
+    assert!(fake.window.owners.by_path.len() < 100, "{}", fake.window.owners.by_path.len());
 }
 
 #[test]

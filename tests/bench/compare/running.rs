@@ -1,0 +1,93 @@
+//! A profiler that runs beside a load, and what it takes meanwhile.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use precise_tests::kill_on_drop::KillOnDrop;
+use precise_tests::resident;
+
+use super::tool::Tool;
+
+/// How long a profiler may take to end after SIGINT.
+const END: Duration = Duration::from_secs(120);
+
+/// A profiler that samples.
+pub struct Running(KillOnDrop);
+
+impl Running {
+    /// Starts a profiler, and waits until it samples.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be started, or ends at once.
+    pub fn start(tool: Tool, command: &[String], folder: &Path) -> Result<Self> {
+        let (program, arguments) = command.split_first().context("an empty command")?;
+        let mut started = Command::new(program);
+        started.args(arguments).current_dir(folder).stdin(Stdio::null());
+        let child = started.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut running = KillOnDrop::from(child.with_context(|| command.join(" "))?);
+        // Nothing that all of them print says that they sample.
+        std::thread::sleep(match tool {
+            Tool::Bpftrace => Duration::from_secs(3),
+            _ => Duration::from_secs(1),
+        });
+        if let Some(status) = running.try_wait()? {
+            bail!("`{}` ended at once: {status}", command.join(" "));
+        }
+        Ok(Self(running))
+    }
+
+    /// Returns the CPU time of the profiler so far, and of the processes that it started.
+    pub fn cpu_time(&self) -> Duration {
+        cpu_time(self.0.id())
+    }
+
+    /// Returns the sum of the largest memory of each of its processes that still run, in bytes.
+    pub fn peak(&self) -> u64 {
+        peak(self.0.id())
+    }
+
+    /// Interrupts the profiler. Returns the time until its end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it does not end.
+    pub fn interrupt(mut self) -> Result<Duration> {
+        let begin = Instant::now();
+        // SAFETY: the child has not been waited for, so the process id is its own.
+        unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGINT) };
+        while begin.elapsed() < END {
+            if let Some(status) = self.0.try_wait()? {
+                let took = begin.elapsed();
+                let in_order = status.success() || status.signal() == Some(libc::SIGINT);
+                ensure!(in_order, "the profiler ended with {status}");
+                return Ok(took);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        bail!("it did not end within {} s of SIGINT", END.as_secs())
+    }
+}
+
+fn peak(pid: u32) -> u64 {
+    resident::peak(pid).unwrap_or(0) + resident::children(pid).into_iter().map(peak).sum::<u64>()
+}
+
+fn cpu_time(pid: u32) -> Duration {
+    own_cpu_time(pid).unwrap_or_default()
+        + resident::children(pid).into_iter().map(cpu_time).sum::<Duration>()
+}
+
+/// Returns the CPU time of a process and of those of its children that have ended.
+fn own_cpu_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Fields 14 to 17; the name before them may have spaces.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks = fields.split(' ').skip(11).take(4).map_while(|field| field.parse::<u64>().ok()).sum::<u64>();
+    // SAFETY: no pointers.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1).unsigned_abs();
+    Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+}

@@ -1,0 +1,117 @@
+//! Names of many addresses of a large program.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::question::{Question, words};
+use super::tool::Tool;
+use super::{Part, Setting};
+
+/// Functions of the program, in files of [`EACH`]. Each takes one page fault, at an address of its
+/// own.
+const FUNCTIONS: usize = 100_000;
+const EACH: usize = 5_000;
+
+/// Returns the questions of this chapter.
+///
+/// # Errors
+///
+/// Returns an error if the program cannot be compiled or recorded.
+pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
+    if !Tool::Perf.is_installed() {
+        return Ok(vec![Part::Text(
+            "perf is not installed, so there is no recording to name.\n\n".to_owned(),
+        )]);
+    }
+    let program = compile(setting)?;
+    setting.run(&words("perf record -q --buildid-mmap -e page-faults:u -c 1 -o symbols.data -- ./large"))?;
+    addresses(setting)?;
+    let megabytes = fs::metadata(&program)?.len() / 1_000_000;
+    let note = "Each address is in another function; function, file, line and inlined functions are looked \
+                up. precise imports a recording of perf: it also reads the records, and writes a capture.";
+    let title = format!("100,000 addresses of a program of {megabytes} MB with debug information");
+    let question = Question::new(title, "s", note);
+    let import = setting.command(Tool::Precise, "import -q -o symbols.parquet symbols.data");
+    let report = words("perf report --stdio -s sym,srcline -i symbols.data");
+    let tool = words("addr2line -f -i -e large @symbols.addresses");
+    let question = [(Tool::Precise, import), (Tool::Perf, report), (Tool::Addr2line, tool)].into_iter().fold(
+        question,
+        |question, (tool, command)| {
+            let (setting, words) = (Rc::clone(setting), command.clone());
+            question.with(tool, &[&command], move || {
+                let _fresh = fs::remove_file(setting.folder.join("symbols.parquet"));
+                Ok(setting.run(&words)?.seconds)
+            })
+        },
+    );
+    Ok(vec![Part::Question(question)])
+}
+
+/// Writes and compiles the program.
+fn compile(setting: &Setting) -> Result<PathBuf> {
+    let mut objects = Vec::new();
+    let mut main = String::from("#include <sys/mman.h>\n");
+    let mut calls = String::new();
+    for file in 0..FUNCTIONS / EACH {
+        let name = format!("part{file}");
+        let mut source = String::from(
+            "struct order { long id, price, quantity; char *owner; struct order *next; };\n\
+             static inline __attribute__((always_inline)) void touch(volatile char *page, struct order *order)\n\
+             {\n    *page = 1;\n    order->id++;\n}\n",
+        );
+        for function in file * EACH..(file + 1) * EACH {
+            let _ = writeln!(
+                source,
+                "void work_{function}(char *pages, struct order *order)\n{{\n    long sum = {function};\n    \
+                 touch(pages + {function}L * 4096, order);\n    order->price += sum;\n}}"
+            );
+        }
+        let _ = write!(source, "void {name}(char *pages, struct order *order)\n{{\n");
+        for function in file * EACH..(file + 1) * EACH {
+            let _ = writeln!(source, "    work_{function}(pages, order);");
+        }
+        source += "}\n";
+        fs::write(setting.folder.join(format!("{name}.c")), source)?;
+        let arguments =
+            ["-O1", "-g", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-c"];
+        let mut gcc = Command::new("gcc");
+        let compiled = gcc.args(arguments).arg(format!("{name}.c")).current_dir(&setting.folder).output()?;
+        ensure!(compiled.status.success(), "gcc: {}", String::from_utf8_lossy(&compiled.stderr));
+        let _ = writeln!(main, "void {name}(char *pages, long *order);");
+        let _ = writeln!(calls, "    {name}(pages, order);");
+        objects.push(format!("{name}.o"));
+    }
+    let _ = write!(
+        main,
+        "int main(void)\n{{\n    long order[8] = {{ 0 }};\n    char *pages = mmap(0, {FUNCTIONS}L * 4096, 3, \
+         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n    madvise(pages, {FUNCTIONS}L * 4096, MADV_NOHUGEPAGE);\n\
+         {calls}    return 0;\n}}\n"
+    );
+    fs::write(setting.folder.join("main.c"), main)?;
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-g", "-no-pie", "-o", "large", "main.c"]).args(&objects);
+    let linked = gcc.current_dir(&setting.folder).output()?;
+    ensure!(linked.status.success(), "gcc: {}", String::from_utf8_lossy(&linked.stderr));
+    Ok(setting.folder.join("large"))
+}
+
+/// Writes the addresses of the recording in the program into a file. Its code is not moved, so that
+/// they are those of its symbols.
+fn addresses(setting: &Setting) -> Result<()> {
+    let mut script = setting.command_of(&words("perf script -F ip,sym -i symbols.data"))?;
+    let said = script.output().context("perf script")?.stdout;
+    let said = String::from_utf8_lossy(&said);
+    let found: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains(" work_"))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    ensure!(found.len() >= FUNCTIONS * 9 / 10, "perf recorded {} of {FUNCTIONS} faults", found.len());
+    fs::write(setting.folder.join("symbols.addresses"), found.join("\n"))?;
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! The programs that are compared.
+
+use precise_tests::program;
+
+/// A program that answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// No profiler.
+    None,
+    /// precise.
+    Precise,
+    /// perf.
+    Perf,
+    /// bpftrace.
+    Bpftrace,
+    /// addr2line of binutils.
+    Addr2line,
+    /// DuckDB, from Python.
+    DuckDb,
+    /// A hash map of the kernel, read in batches.
+    HashMap,
+}
+
+impl Tool {
+    /// The name, as tables have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "no profiler",
+            Self::Precise => "precise",
+            Self::Perf => "perf",
+            Self::Bpftrace => "bpftrace",
+            Self::Addr2line => "addr2line",
+            Self::DuckDb => "DuckDB",
+            Self::HashMap => "hash map",
+        }
+    }
+
+    /// Whether it can be run here.
+    pub fn is_installed(self) -> bool {
+        match self {
+            Self::None | Self::Precise | Self::HashMap => true,
+            Self::Perf => program::exists("perf"),
+            Self::Bpftrace => program::exists("bpftrace"),
+            Self::Addr2line => program::exists("addr2line"),
+            Self::DuckDb => program::python().is_ok(),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a profiler itself takes: CPU time, memory, and the time until it answers.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::Setting;
+use super::question::{Question, words};
+use super::running::Running;
+use super::slowdown::{FAULTS, by_timer};
+use super::tool::Tool;
+use super::work::Load;
+use precise_tests::usage::Usage;
+
+/// How long CPU time is measured.
+const WHILE: Duration = Duration::from_secs(10);
+/// Profilers read what runs already before that.
+const SETTLED: Duration = Duration::from_secs(2);
+const HERTZ: u32 = 999;
+const PROFILERS: [Tool; 3] = [Tool::Precise, Tool::Perf, Tool::Bpftrace];
+
+/// What else the machine does.
+#[derive(Clone, Copy, Debug)]
+enum Beside {
+    Nothing,
+    Busy,
+    Starts(u32),
+}
+
+/// Returns the questions of this chapter.
+pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
+    let cpu = [
+        ("CPU time of the profiler, timer of 999 Hz, nothing beside it", Beside::Nothing),
+        ("CPU time of the profiler, timer of 999 Hz, all CPUs busy", Beside::Busy),
+        ("CPU time of the profiler, timer of 999 Hz, 100 processes start each second", Beside::Starts(100)),
+    ];
+    let mut all: Vec<Question> = cpu.map(|(title, beside)| cpu_time(setting, title, beside)).into();
+    all.extend([memory(setting), start(setting), answer(setting)]);
+    all
+}
+
+fn cpu_time(setting: &Rc<Setting>, title: &str, beside: Beside) -> Question {
+    let note = "User space and what the kernel does for it, in ten seconds; not the samples \
+                themselves, and not what perf does at its end.";
+    let question = Question::new(title, "ms per second", note);
+    PROFILERS.into_iter().fold(question, |question, tool| {
+        let command = by_timer(setting, tool, HERTZ, "");
+        let (setting, words) = (Rc::clone(setting), command.clone());
+        question.with(tool, &[&command], move || {
+            let running = Running::start(tool, &words, &setting.folder)?;
+            let _load = match beside {
+                Beside::Nothing => Vec::new(),
+                Beside::Busy => setting.work.busy()?,
+                Beside::Starts(rate) => vec![setting.work.starting(rate)?],
+            };
+            std::thread::sleep(SETTLED);
+            let before = running.cpu_time();
+            std::thread::sleep(WHILE);
+            let spent = running.cpu_time().saturating_sub(before);
+            running.interrupt()?;
+            Ok(spent.as_secs_f64() * 1e3 / WHILE.as_secs_f64())
+        })
+    })
+}
+
+fn memory(setting: &Rc<Setting>) -> Question {
+    const RATE: u32 = 1000;
+    let note = "The largest memory of each process of the profiler, after twelve seconds. The goal of \
+                precise is 150 MB at most.";
+    let title = "Memory of the profiler while 1,000 processes start each second";
+    let question = Question::new(title, "MB", note);
+    PROFILERS.into_iter().fold(question, |question, tool| {
+        let command = match tool {
+            Tool::Precise => {
+                setting.command(tool, "record -q -a -e page-faults -c 101 --duration 300s -o x.parquet")
+            }
+            Tool::Bpftrace => {
+                let script = "software:page-faults:101 { @[pid, comm, reg(\"ip\")] = count(); }";
+                ["bpftrace", "-e", script].map(str::to_owned).to_vec()
+            }
+            _ => words("perf record -q -a -e page-faults -c 101 -o perf.data"),
+        };
+        let (setting, words) = (Rc::clone(setting), command.clone());
+        question.with(tool, &[&command], move || {
+            let running = Running::start(tool, &words, &setting.folder)?;
+            let _load = setting.work.starting(RATE)?;
+            std::thread::sleep(SETTLED + WHILE);
+            let peak = running.peak();
+            running.interrupt()?;
+            Ok(peak as f64 / 1e6)
+        })
+    })
+}
+
+fn start(setting: &Rc<Setting>) -> Question {
+    let note = "A profile of a program that ends at once: all of it is the profiler's start and end.";
+    let question = Question::new("From start to end of a profile of `true`", "ms", note).limit(1.0);
+    let script = "software:page-faults:1 { @[pid, reg(\"ip\")] = count(); }";
+    let commands = [
+        (Tool::Precise, setting.command(Tool::Precise, "record -q -e page-faults -c 1 -o x.parquet -- true")),
+        (Tool::Perf, words("perf record -q -e page-faults -c 1 -o perf.data -- true")),
+        (Tool::Bpftrace, ["bpftrace", "-e", script, "-c", "/bin/true"].map(str::to_owned).to_vec()),
+    ];
+    commands.into_iter().fold(question, |question, (tool, command)| {
+        let (setting, words) = (Rc::clone(setting), command.clone());
+        question.with(tool, &[&command], move || Ok(setting.run(&words)?.seconds * 1e3))
+    })
+}
+
+fn answer(setting: &Rc<Setting>) -> Question {
+    let note = "A program takes 1,000,000 page faults, each of which is sampled; then SIGINT. precise and \
+                bpftrace print their answer when they end; perf's is that of `perf report`.";
+    let question = Question::new("From Ctrl-C to the answer, after 1,000,000 samples", "ms", note);
+    let report = words("perf report --stdio -s comm,sym -i perf.data");
+    let script = "software:page-faults:1 { @[comm, ustack(1)] = count(); }";
+    let bpftrace = ["bpftrace", "-e", script].map(str::to_owned).to_vec();
+    let commands = FAULTS.map(|(tool, text)| (tool, setting.command(tool, text)));
+    commands.into_iter().chain([(Tool::Bpftrace, bpftrace)]).fold(question, |question, (tool, command)| {
+        let after = (tool == Tool::Perf).then(|| report.clone());
+        let shown: Vec<&[String]> =
+            [Some(&command), after.as_ref()].into_iter().flatten().map(Vec::as_slice).collect();
+        let (setting, words, then) = (Rc::clone(setting), command.clone(), after.clone());
+        question.with(tool, &shown, move || {
+            let running = Running::start(tool, &words, &setting.folder)?;
+            setting.work.run_times(Load::Faults, 1_000_000)?;
+            let ended = running.interrupt()?;
+            let reported: Result<f64> =
+                then.as_ref().map_or(Ok(0.0), |report| Ok(setting.run(report)?.seconds));
+            Ok((ended.as_secs_f64() + reported?) * 1e3)
+        })
+    })
+}
+
+impl Setting {
+    /// Runs a command in the folder of this setting, to its end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it fails.
+    pub fn run(&self, command: &[String]) -> Result<Usage> {
+        Usage::of(&mut self.command_of(command)?)
+    }
+}

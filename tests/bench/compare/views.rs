@@ -1,0 +1,89 @@
+//! How long each view takes to answer, by the number of rows of a capture.
+
+use std::fs;
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result};
+use precise_tests::large_recording::{self, Addresses, Size};
+use precise_tests::program;
+
+use super::growth::Growth;
+use super::question::Question;
+use super::tool::Tool;
+use super::{Part, Setting};
+
+const ROWS: [u64; 3] = [100_000, 1_000_000, 10_000_000];
+/// A capture may name no more than fits into half a gigabyte.
+const ADDRESSES: u64 = 1_000_000;
+/// The views, and how they are asked.
+const VIEWS: [(&str, &str); 7] = [
+    ("report", "report"),
+    ("report of functions and processes", "report --by function,process"),
+    ("mem", "mem"),
+    ("latency", "latency"),
+    ("c2c", "c2c"),
+    ("heatmap", "heatmap"),
+    ("explain", "explain"),
+];
+
+/// Returns the parts of this chapter.
+///
+/// # Errors
+///
+/// Returns an error if a capture cannot be made.
+pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
+    for (at, rows) in ROWS.into_iter().enumerate() {
+        let recording = setting.folder.join("views.data");
+        large_recording::write(&recording, Size::Samples(rows), Addresses::Distinct(ADDRESSES))?;
+        setting.run(&setting.command(Tool::Precise, &format!("import -q -o {} views.data", file(at))))?;
+        fs::remove_file(&recording)?;
+    }
+    let note = "Captures imported from recordings of loads. Samples have a million different addresses, one \
+                after the other, so that each sample is a row. What a view may hold is bounded: of a larger \
+                capture, the times of rows get coarser.";
+    let time = Growth::new("Time to the answer", "s", note, "rows", &ROWS);
+    let time = VIEWS.into_iter().fold(time, |growth, (name, text)| {
+        let setting = Rc::clone(setting);
+        growth.with(name, move |at| Ok(setting.run(&asked(&setting, text, at))?.seconds))
+    });
+    let memory = Growth::new("Memory of the answer", "MB", "", "rows", &ROWS);
+    let memory = VIEWS.into_iter().take(1).fold(memory, |growth, (name, text)| {
+        let setting = Rc::clone(setting);
+        growth.with(name, move |at| Ok(setting.run(&asked(&setting, text, at))?.peak_bytes as f64 / 1e6))
+    });
+    Ok(vec![Part::Growth(time), Part::Growth(memory), Part::Question(sums(setting)?)])
+}
+
+fn file(at: usize) -> String {
+    format!("views-{at}.parquet")
+}
+
+fn asked(setting: &Setting, text: &str, at: usize) -> Vec<String> {
+    setting.command(Tool::Precise, &format!("{text} -i {}", file(at)))
+}
+
+/// Asks for the same sums as DuckDB.
+fn sums(setting: &Rc<Setting>) -> Result<Question> {
+    let at = ROWS.len() - 1;
+    let note = "Start, reading and printing are included.";
+    let question = Question::new("Samples of each function and process, of 10,000,000 rows", "s", note);
+    let ours = asked(setting, "report --by function,process", at);
+    let sql = format!(
+        "select function, process, sum(count) from '{}' group by all order by 3 desc limit 20",
+        file(at)
+    );
+    let python = program::python().map(|path| path.display().to_string()).unwrap_or_default();
+    let theirs =
+        [&python, "-c", "import duckdb, sys; print(duckdb.sql(sys.argv[1]))", &sql].map(str::to_owned);
+    let theirs = theirs.to_vec();
+    let question = [(Tool::Precise, ours), (Tool::DuckDb, theirs)].into_iter().fold(
+        question,
+        |question, (tool, command)| {
+            let (setting, words) = (Rc::clone(setting), command.clone());
+            question.with(tool, &[&command], move || {
+                Ok(setting.run(&words).context("the sums of a capture")?.seconds)
+            })
+        },
+    );
+    Ok(question)
+}
