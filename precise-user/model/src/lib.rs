@@ -52,6 +52,7 @@ mod owner;
 mod pmu;
 mod preset;
 pub mod safe_json;
+pub mod sampled;
 pub mod stack;
 pub mod suggest;
 #[doc(hidden)]

@@ -6,8 +6,9 @@ use std::fmt;
 
 use precise_code::FunctionId;
 use precise_code::types::{TypedAccess, TypedCode};
-use precise_model::accesses::{AccessTypes, SampledAccess, TypedField, TypedPlace};
+use precise_model::accesses::{AccessTypes, TypedField, TypedPlace};
 use precise_model::keys::Key;
+use precise_model::sampled::SampledAccess;
 use precise_model::{Capture, LocationId, Names, Row};
 use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
@@ -126,8 +127,8 @@ impl AccessedFields {
     }
 }
 
-/// Returns the sampled functions, most samples first, with those of their locations for which `keep`
-/// returns true.
+/// Returns the sampled functions, most samples first, with those of their locations for which
+/// `keep` returns true.
 fn functions(capture: &Capture, keep: impl Fn(&LocationId) -> bool) -> Vec<(FunctionId, InFunction)> {
     let mut samples: FxHashMap<LocationId, u64> = FxHashMap::default();
     for row in &capture.rows {

@@ -186,7 +186,7 @@ fn with_memory(opcode: u8, register: usize, operand: Operand) -> Vec<u8> {
     [vec![rex, opcode, modrm, sib], operand.plus.to_le_bytes().to_vec()].concat()
 }
 
-/// Returns the bytes of an instruction with two registers, or a register and the rest of the opcode.
+/// Returns the bytes of an instruction with two registers, or with one and the rest of the opcode.
 fn with_registers(wide: bool, opcode: &[u8], register: usize, other: usize) -> Vec<u8> {
     let high = |number: usize, bit: u8| if number > 7 { bit } else { 0 };
     let rex = 0x40 | if wide { 8 } else { 0 } | high(register, 4) | high(other, 1);

@@ -32,8 +32,8 @@ struct Uses<'a> {
     hitm: u64,
 }
 
-/// Returns a sentence for each of the pairs of fields that share the line with most HITM loads; none
-/// if the types of the accesses are not known.
+/// Returns a sentence for each of the pairs of fields that share the line with most HITM loads;
+/// none if the types of the accesses are not known.
 pub(super) fn advice(line: &SharedLine) -> Vec<String> {
     if !matches!(line.verdict, SharingVerdict::FalseSharing | SharingVerdict::Both) {
         return Vec::new();

@@ -67,7 +67,8 @@ use super::weighing::Weighing;
 use super::{ViewError, trust};
 use advise::{Language, LayoutAdvice, VisitKey, Visits};
 use check::Bases;
-use precise_model::accesses::{NO_ACCESS, SampledAccess};
+use precise_model::accesses::NO_ACCESS;
+use precise_model::sampled::SampledAccess;
 use precise_model::{Capture, Name, Row};
 
 /// Options for `precise types`.

@@ -29,7 +29,7 @@ pub fn types_text(view: &TypeProfile, layouts: bool, options: &TextOptions) -> S
             }
             _ => String::new(),
         };
-        out += &account(event);
+        out += &account(event, options);
         out.push('\n');
         if layouts {
             for ty in &event.types {
@@ -70,7 +70,7 @@ pub fn types_text(view: &TypeProfile, layouts: bool, options: &TextOptions) -> S
 }
 
 /// Formats how much is known.
-fn account(event: &TypesEvent) -> String {
+fn account(event: &TypesEvent, options: &TextOptions) -> String {
     let AddressChecks { confirmed, contradicted, not_checkable } = event.checked;
     let all = event.checked.all();
     let part = |samples| Share::wilson(samples, all.max(1)).value * 100.0;
@@ -81,14 +81,13 @@ fn account(event: &TypesEvent) -> String {
     );
     if all > 0 {
         out += &format!(
-            " By address: {:.1}% confirmed,\n{:.1}% contradicted, {:.1}% not checkable.",
+            " By address: {:.1}% confirmed, {:.1}% contradicted, {:.1}% not checkable.",
             part(confirmed),
             part(contradicted),
             part(not_checkable)
         );
     }
-    out.push('\n');
-    out
+    wrap(&out, options.width, 0) + "\n"
 }
 
 fn types(event: &TypesEvent, options: &TextOptions) -> String {
