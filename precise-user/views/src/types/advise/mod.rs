@@ -259,7 +259,8 @@ fn member_at(layout: &TypeLayout, offset: u64) -> Option<usize> {
 
 /// Returns the members that, in some object, one thread writes and another one uses.
 fn write_shared(layout: &TypeLayout, of_type: &OfType) -> BTreeSet<usize> {
-    let mut users: BTreeMap<(u32, u64, usize), (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
+    type Threads = BTreeSet<u32>;
+    let mut users: BTreeMap<(u32, u64, usize), (Threads, Threads)> = BTreeMap::new();
     for (key, visit) in of_type.visits.iter().filter(|(key, _)| key.tid != 0) {
         for (offset, uses) in visit {
             let Some(member) = member_at(layout, *offset) else { continue };
