@@ -10,5 +10,6 @@ mod readers;
 mod recordings;
 mod schemas;
 mod selecting;
+mod session_picture;
 mod sources;
 mod untrusted;

@@ -161,4 +161,10 @@ impl CpuCounters {
             }
         }
     }
+
+    /// Returns all words of the row.
+    #[inline(always)]
+    pub fn words(&self) -> &[u64; WORDS] {
+        self.0
+    }
 }

@@ -2,17 +2,17 @@
 //! and a hundred clients.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use precise::capture::CaptureFile as _;
 use precise::model::Capture;
 use precise_tests::{
     cgroup::Cgroup,
+    clients::{self, Served},
     clock::Clock,
     load::{Load, spin},
-    program, resident,
+    program,
     run::{undisturbed, until_undisturbed},
     say,
     serving::{FAULTS, Page, Serving},
@@ -154,83 +154,38 @@ fn a_dead_bucket_delays_nothing() -> Result<()> {
     ensure!(said == 1, "{}", ended.stderr);
     let found = captures(folder.path())?;
     ensure!(found.len() >= 2 && Capture::read(found.last().context("none")?).is_ok(), "{found:?}");
+
+    // The next run copies them to an archive that works.
+    let archive = tempfile::tempdir()?;
+    let to = archive.path().display().to_string();
+    let serving = Serving::start(&["-e", "cpu-clock", "--captures", &kept, "--archive", &to])?;
+    let done = |page: &Page| count(page, "precise_uploads_total", "result=\"done\"") >= found.len() as f64;
+    serving.page_where("the captures of the first run were uploaded", done)?;
+    serving.end(libc::SIGTERM)?.expect(0)?;
+    let marks = std::fs::read_dir(folder.path())?
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|end| end == "upload"));
+    ensure!(marks.count() == 0, "a capture is marked that was uploaded");
     Ok(())
 }
 
 const CLIENTS: usize = 100;
-const MEASURED: Duration = Duration::from_secs(4);
-
-/// Lets many clients ask for both pages until the time is over. Returns the number of answers.
-fn ask(serving: &Serving, clients: usize, time: Duration) -> u64 {
-    let (answers, begin) = (AtomicU64::new(0), Instant::now());
-    std::thread::scope(|scope| {
-        for client in 0..clients {
-            let (answers, begin) = (&answers, &begin);
-            scope.spawn(move || {
-                let path = if client % 2 == 0 { "/" } else { "/metrics" };
-                while begin.elapsed() < time {
-                    // With so many of one peer, some connections make room for others.
-                    let answer = serving.ask(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
-                    let ok = answer.is_ok_and(|(head, _)| head.starts_with("HTTP/1.1 200"));
-                    answers.fetch_add(u64::from(ok), Relaxed);
-                    // A person looks at a page for longer, and so does a scraper.
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-            });
-        }
-    });
-    answers.into_inner()
-}
 
 #[test]
 fn a_hundred_clients_change_neither_budget_nor_memory() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let kept = folder.path().display().to_string();
-    let serving = Serving::start(&[
-        "-e",
-        "cpu-clock",
-        "--epoch",
-        "200ms",
-        "--overhead",
-        "1%",
-        "--captures",
-        &kept,
-        "--capture-length",
-        "2s",
-    ])?;
+    let serving = Serving::start(&clients::options(&folder.path().display().to_string()))?;
     let cpus: Vec<u32> = (0..std::thread::available_parallelism()?.get() as u32).collect();
     let _load = Load::on(&cpus, spin);
     // The governor has found the period, and both pages were made.
-    ask(&serving, CLIENTS, Duration::from_secs(2));
+    clients::ask(&serving, CLIENTS, Duration::from_secs(2));
     until_undisturbed(|| {
-        let (before, memory) = (serving.later()?, resident::of(serving.pid())?);
-        let answers = ask(&serving, CLIENTS, MEASURED);
-        let (after, grown) = (serving.later()?, resident::of(serving.pid())?.saturating_sub(memory));
-        let since = |metric: &str| {
-            let [before, after] = [&before, &after].map(|page| page.value(metric).unwrap_or(0.0));
-            after - before
-        };
-        let label = "event=\"cpu-clock\",fate=\"late\"";
-        let late = count(&after, "precise_ledger_samples_total", label)
-            - count(&before, "precise_ledger_samples_total", label);
-        let seconds = since("precise_last_epoch_timestamp_seconds");
-        let sampling: f64 = after.all("precise_sampling_seconds_total").values().sum::<f64>()
-            - before.all("precise_sampling_seconds_total").values().sum::<f64>();
-        let cost = (sampling + since("precise_reading_seconds_total")) / seconds / cpus.len() as f64;
-        let epochs = since("precise_epochs_total") / (5.0 * seconds);
-        let said = format!(
-            "{answers} answers in {seconds:.1} s: sampling and reading took {:.2} % of each CPU, {:.0} % of the \
-             epochs, {late} late samples, memory grew by {} KiB",
-            cost * 100.0,
-            epochs * 100.0,
-            grown >> 10
-        );
-        say(&said);
-        ensure!(answers > 200, "{said}");
-        // On a machine that others use, an epoch may end late.
+        let served = Served::measure(&serving, CLIENTS, Duration::from_secs(4), cpus.len())?;
+        say(&served.to_string());
+        ensure!(served.answers > 200, "{served}");
         // The rows of the last minutes may still grow.
-        let kept = cost <= 0.011 && epochs > 0.9 && late == 0.0 && grown < 8 << 20;
-        Ok((!kept).then_some(said))
+        let kept = served.is_kept() && served.memory.1 < served.memory.0 + (8 << 20);
+        Ok((!kept).then(|| served.to_string()))
     })?;
     serving.end(libc::SIGTERM)?.expect(0)?;
     Ok(())

@@ -38,6 +38,7 @@ mod stacks;
 mod storms;
 mod syscalls;
 mod top;
+mod traced;
 mod types;
 mod unwinding;
 mod verifier;

@@ -122,6 +122,7 @@ fn served() -> Result<Option<String>> {
     const SERIES: usize = 300;
     let plan = plan(vec![Dimension::Cgroup, Dimension::Process], seconds)?;
     let labels = SeriesLabel::parse_list("cgroup,process")?;
+    let folder = tempfile::tempdir()?;
     let churn = Churn::default();
     let mut looks = Looks::begin()?;
     let clock = Clock::start();
@@ -145,8 +146,13 @@ fn served() -> Result<Option<String>> {
         let painter = serve::Painter::new(|_| Ok(String::new()));
         // The rows of the page are bounded, but not yet all there after so short a run.
         let window = Duration::from_secs(2);
-        let service =
-            serve::live::Service { labels, series: SERIES, listening, painter, window, captures: None };
+        let captures = Some(serve::CapturesOptions {
+            folder: folder.path().to_owned(),
+            length: Duration::from_secs(2),
+            retention: serve::Retention { bytes: 4 << 20, age: Duration::from_secs(3600) },
+            upload: None,
+        });
+        let service = serve::live::Service { labels, series: SERIES, listening, painter, window, captures };
         let served = runtime.block_on(serve::live::run(&plan, service, |_| {}));
         drop(ended);
         churn.stop();
@@ -171,6 +177,9 @@ fn served() -> Result<Option<String>> {
     ensure!(page.value("precise_series") <= Some(SERIES as f64), "{:?}", page.value("precise_series"));
     ensure!(page.all("precise_samples_total").len() <= SERIES + 1);
     ensure!(sum("precise_unaccounted_samples", "") == 0.0, "{}", page.0);
+    let captures = page.value("precise_captures_total").unwrap_or(0.0);
+    ensure!(captures >= (quiet / 4) as f64, "{captures} captures");
+    ensure!(page.value("precise_kept_captures_bytes") < Some((5 << 20) as f64), "{}", page.0);
     // The counts of idle series are removed with them, and the last drained samples have no names
     // yet.
     let (aggregated, discarded) =

@@ -105,6 +105,9 @@ fn a_session_on_a_small_and_on_a_large_screen() -> Result<()> {
     terminal.shows("functions upwards")?;
     terminal.press(&["8"])?;
     terminal.shows("Ledger of cpu-clock")?;
+    terminal.press(&["9"])?;
+    let screen = terminal.shows("  Type  ")?;
+    ensure!(screen.iter().any(|line| line.contains("[no debug information]")), "{screen:#?}");
     terminal.press(&["1", "/"])?;
     terminal.press(&["-l", "comm == topwork"])?;
     terminal.press(&["Enter"])?;

@@ -4,6 +4,7 @@
 pub mod alone;
 pub mod cgroup;
 pub mod chaos;
+pub mod clients;
 pub mod clock;
 pub mod jail;
 pub mod kill_on_drop;

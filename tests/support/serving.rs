@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    process::Stdio,
+    process::{Command, Stdio},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -55,10 +55,18 @@ impl Serving {
     ///
     /// Returns an error if it does not start sampling.
     pub fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
-        let mut child = command([&["serve", "--listen", "127.0.0.1:0"], arguments].concat())?
-            .envs(variables.iter().copied())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let mut command = command([&["serve", "--listen", "127.0.0.1:0"], arguments].concat())?;
+        command.envs(variables.iter().copied());
+        Self::run(command)
+    }
+
+    /// Starts a command that serves, and waits until it samples.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it does not start sampling.
+    pub fn run(mut command: Command) -> Result<Self> {
+        let mut child = command.stderr(Stdio::piped()).spawn()?;
         let stderr = child.stderr.take();
         let (said, begin) = started(&mut child, stderr)?;
         let address = begin

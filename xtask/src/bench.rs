@@ -57,6 +57,16 @@ enum Bench {
         #[arg(long, default_value_t = 3600)]
         seconds: u64,
     },
+    /// Measure cost, epochs and memory of a serve while many clients scrape and browse it
+    Serve {
+        /// Number of clients, each of which asks ten times per second
+        #[arg(long, default_value_t = 100)]
+        clients: usize,
+
+        /// Duration in seconds; memory is judged from the sixth minute on
+        #[arg(long, default_value_t = 900)]
+        seconds: u64,
+    },
     /// Compare precise with perf, bpftrace and others, as far as they are installed, and show how its
     /// cost grows
     All {
@@ -136,6 +146,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-churn", "--"]);
             process::run(bench.arg(precise).arg(seconds.to_string()))
+        }
+        Bench::Serve { clients, seconds } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-serve", "--"]);
+            process::run(bench.arg(precise).args([clients.to_string(), seconds.to_string()]))
         }
         Bench::All { rounds, ref only, ref page } => {
             let chapters = if only.is_empty() { "all".to_owned() } else { only.join(",") };

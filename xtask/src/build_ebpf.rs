@@ -21,6 +21,8 @@ use toolchain::Toolchain;
 const TARGET: &str = "bpfel-unknown-none";
 /// The instruction set: 32-bit operations and atomics, which every supported kernel has.
 const TARGET_CPU: &str = "v3";
+/// The program with a log, and the feature that makes it log.
+const TRACE: &str = "trace";
 /// The environment variable with the path of an object that the tests load instead of the embedded
 /// one. Only builds with debug assertions read it.
 pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
@@ -51,6 +53,11 @@ pub fn run(args: &BuildEbpfArgs) -> Result<()> {
 /// repository.
 pub fn yardstick() -> Result<PathBuf> {
     compile(&Toolchain::find(None)?, "bench")
+}
+
+/// Builds the object with a log and returns its path. The object is not kept in the repository.
+pub fn traced() -> Result<PathBuf> {
+    compile(&Toolchain::find(None)?, TRACE)
 }
 
 /// The files that are kept in the repository.
@@ -150,6 +157,7 @@ fn compile(toolchain: &Toolchain, program: &str) -> Result<PathBuf> {
     cargo
         .current_dir(checkout::root().join("precise-ebpf"))
         .args(["build", "--quiet", "--release", "--locked", "--bin", program])
+        .args((program == TRACE).then_some("--features=trace"))
         .args(["--target", TARGET, "-Z", "build-std=core", "--target-dir"])
         .arg(&folder)
         .env("RUSTC", &toolchain.rustc)

@@ -19,6 +19,7 @@ mod rustc_wrapper;
 mod setup;
 mod sha256;
 mod test;
+mod trace;
 #[cfg(test)]
 mod type_names;
 
@@ -47,6 +48,7 @@ enum Task {
     Dist(dist::DistArgs),
     Fuzz(fuzz::FuzzArgs),
     Lab(lab::LabArgs),
+    Trace(trace::TraceArgs),
 }
 
 fn main() -> ExitCode {
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Task::Dist(args) => dist::run(&args).map(|()| true),
         Task::Fuzz(args) => fuzz::run(&args).map(|()| true),
         Task::Lab(args) => lab::run(args).map(|()| true),
+        Task::Trace(args) => trace::run(&args).map(|()| true),
     })
 }
 

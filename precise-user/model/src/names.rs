@@ -125,7 +125,7 @@ crate::catalogue! {
         StackNotGiven => ("stack-not-given", "not delivered by the kernel"),
         /// The call chain could not be read.
         StackUnreadable => ("stack-unreadable", "unreadable"),
-        /// The run had to end before the name was looked up.
+        /// The run had to end before the name was looked up, or looking up names was far behind.
         NotInTime => ("not-in-time", "not named in time"),
     }
 }

@@ -41,6 +41,7 @@ mod selection;
 mod serve;
 mod settings;
 mod top;
+mod types_thread;
 mod values;
 mod version;
 mod view;

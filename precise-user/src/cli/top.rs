@@ -27,6 +27,7 @@ use super::{
     plan_failure::plan_failure,
     sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
+    types_thread::TypesThread,
     values,
 };
 
@@ -59,7 +60,7 @@ pub struct TopArguments {
     selection: SelectionArguments,
     /// Record call chains
     ///
-    /// The tab Callers then shows who called the sampled functions. Unwinding the stack for each
+    /// The tab Calls then shows who called the sampled functions. Unwinding the stack for each
     /// sample adds to the overhead.
     #[arg(short = 'g', help_heading = OUTPUT)]
     chains: bool,
@@ -221,6 +222,9 @@ fn restore() {
 fn show(mut screen: Screen, live: &Live, output: &Path) -> Result<(), Failure> {
     let failed =
         |error: io::Error| Failure::new(ExitClass::Failed, format!("cannot draw on the terminal: {error}"));
+    let mut types = TypesThread::start().map_err(|error| {
+        Failure::new(ExitClass::Failed, format!("cannot start the thread that finds types: {error}"))
+    })?;
     let mut shown = Shown::start().map_err(failed)?;
     let mut version = 0;
     let mut due = Instant::now();
@@ -233,6 +237,7 @@ fn show(mut screen: Screen, live: &Live, output: &Path) -> Result<(), Failure> {
             screen.show(snapshot);
             (version, changed) = (now, true);
         }
+        changed |= types.turn(&mut screen, OFTEN, PAUSE);
         if changed {
             shown.0.draw(|frame| screen.draw(frame)).map_err(failed)?;
             changed = false;

@@ -21,7 +21,7 @@ use super::Tab;
 use super::columns::Columns;
 
 /// The most lines of a table. More would be read by nobody while they move.
-const MOST_LINES: usize = 200;
+pub(super) const MOST_LINES: usize = 200;
 
 /// What a tab shows.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ pub(super) fn answer(capture: &Capture, question: &WindowQuestion<'_>) -> TabAns
         Tab::Levels => levels(capture, question),
         Tab::CacheLines => cache_lines(capture),
         Tab::Callers => callers(capture, question),
-        Tab::Time | Tab::Ledger => Ok(TabAnswer::Text(ledger(capture, question.columns))),
+        Tab::Time | Tab::Ledger | Tab::Types => Ok(TabAnswer::Text(ledger(capture, question.columns))),
     };
     asked.unwrap_or_else(|error| TabAnswer::Nothing(sanitize(&error)))
 }

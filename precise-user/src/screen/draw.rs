@@ -83,6 +83,7 @@ impl Screen {
         };
         self.answer = Some(match shown.part() {
             Err(why) => TabAnswer::Nothing(why.to_owned()),
+            Ok(_) if self.tab == Tab::Types => self.types.answer(self.event),
             Ok(part) if self.tab == Tab::Time => strip::strips(part, self.event, size.0, size.1),
             Ok(part) => answer(part, &question),
         });

@@ -4,7 +4,7 @@ use super::Tab;
 
 /// The keys, with what they do.
 const KEYS: &[(&str, &str)] = &[
-    ("1-8, tab", "the tabs, below"),
+    ("1-9, tab", "the tabs, below"),
     ("up, down", "select a line; its full name is at the bottom (j, k, pages, home, end)"),
     ("s", "sort by the next number; ▼ marks it"),
     ("e", "show the next event: samples of different events are never added up"),

@@ -15,6 +15,7 @@ mod strip;
 mod tab;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use precise_model::keys::Sort;
 use precise_model::{Capture, Meta, Row, text};
@@ -25,6 +26,8 @@ use precise_views::{idle, view};
 
 pub use answers::{ScreenTable, TabAnswer, TableLine};
 pub use tab::Tab;
+use types::TypesPane;
+pub use types::{TypesAnswer, TypesQuestion};
 
 /// A key, as the screen understands it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +155,8 @@ pub struct Screen {
     message: Option<String>,
     /// The answer of the tab, until something changes.
     answer: Option<TabAnswer>,
+    /// The answer of the tab of types, which others make.
+    types: TypesPane,
     /// The size of the strip that `answer` was made for.
     strip: (usize, usize),
     /// The line that is selected, by its identity; lines move while the view is live.
@@ -181,6 +186,7 @@ impl Screen {
             help: false,
             message: None,
             answer: None,
+            types: TypesPane::default(),
             strip: (0, 0),
             selected: None,
             at: 0,
@@ -198,6 +204,7 @@ impl Screen {
         let trust = trust(&snapshot.capture);
         self.shown = Some(self.narrowed(snapshot, trust));
         self.answer = None;
+        self.types.renew();
     }
 
     /// Shows a sentence in the last line, until the next key.
@@ -254,6 +261,7 @@ impl Screen {
             self.shown = Some(self.narrowed(shown.whole(), trust));
         }
         self.answer = None;
+        self.types.forget();
     }
 
     /// Handles a key.

@@ -19,11 +19,13 @@ pub enum Tab {
     Callers,
     /// The ledger and the verdict: where the samples went, and whether they are precise.
     Ledger,
+    /// The types of the objects that sampled instructions access.
+    Types,
 }
 
 impl Tab {
     /// All tabs, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Functions,
         Self::Lines,
         Self::Levels,
@@ -32,6 +34,7 @@ impl Tab {
         Self::CacheLines,
         Self::Callers,
         Self::Ledger,
+        Self::Types,
     ];
 
     /// Returns the title of the tab.
@@ -43,8 +46,9 @@ impl Tab {
             Self::Cgroups => "Cgroups",
             Self::Time => "Time",
             Self::CacheLines => "Shared",
-            Self::Callers => "Callers",
+            Self::Callers => "Calls",
             Self::Ledger => "Ledger",
+            Self::Types => "Types",
         }
     }
 
@@ -59,6 +63,7 @@ impl Tab {
             Self::CacheLines => "cache lines that cores contend for (-e c2c)",
             Self::Callers => "functions with what they called (-g)",
             Self::Ledger => "where the samples went, and whether they are precise",
+            Self::Types => "which structs and fields the samples access",
         }
     }
 

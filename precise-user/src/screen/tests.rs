@@ -82,7 +82,7 @@ precise top  loads of all processes  last 3.0 s of 75.0 s
 ▆▆█ 400 samples/s  cost: sampling 0.42% (limit 1.0%), process 1.3%
 ledger  seen 1.00k, kept 1.00k, lost 0; closes; coverage 100.0%
 verdict precise (level 3 granted), 100.0% of samples exact
-1 Functions 2 Lines 3 Levels 4 Cgroups 5 Time 6 Shared 7 Callers 8 Ledger
+1 Functions 2 Lines 3 Levels 4 Cgroups 5 Time 6 Shared 7 Calls 8 Ledger 9 Types
     Share▼  Samples  Latency  Avg  Max  Function                      Module
 90.0% ±2.0      900    99.7%  200  200  parse<alloc::string::String>  app
  9.0% ±1.9       90     0.2%    5    5  send                          app
@@ -117,10 +117,11 @@ fn every_tab_has_an_answer_or_a_reason_at_both_sizes() {
         "needs the data address",
         "no call chains",
         "Ledger of loads",
+        "Reading the debug information",
     ];
     for (columns, lines) in [(80, 24), (200, 60)] {
         let mut screen = screen();
-        for (tab, wanted) in ('1'..='8').zip(wanted) {
+        for (tab, wanted) in ('1'..='9').zip(wanted) {
             press(&mut screen, &tab.to_string());
             let found = shown(&mut screen, columns, lines);
             assert!(found.contains(wanted), "tab {tab} at {columns}×{lines}, {wanted}:\n{found}");
@@ -272,8 +273,44 @@ fn an_empty_window_has_an_answer_for_every_tab() {
         cost: LiveCost::default(),
         shortened: None,
     });
-    for key in "12345678se ".chars() {
+    for key in "123456789se ".chars() {
         screen.key(ScreenKey::Char(key));
         shown(&mut screen, 80, 24);
     }
+}
+
+fn found_types(question: &TypesQuestion) -> TypesAnswer {
+    use precise_views::types::{TypesOptions, types};
+    let found = types(&question.capture, &TypesOptions::default(), &mut precise_views::code::NoCode);
+    question.answered(found.map_err(|error| error.to_string()))
+}
+
+#[test]
+fn types_are_asked_for_while_the_tab_is_open_and_answered_later() {
+    let mut screen = screen();
+    assert!(screen.types_question().is_none());
+    press(&mut screen, "9");
+    let first = screen.types_question().unwrap();
+    // The next window comes before the answer, and waits.
+    screen.show(snapshot());
+    assert!(screen.types_question().is_none());
+    screen.types_answered(found_types(&first));
+    let found = shown(&mut screen, 80, 24);
+    let line = found.lines().find(|line| line.contains("[code not available]"));
+    assert!(line.is_some_and(|line| line.contains("  1,000  ")), "{found}");
+    assert!(screen.types_question().is_some() && screen.types_question().is_none());
+}
+
+#[test]
+fn types_of_what_another_filter_selects_are_not_shown() {
+    let mut screen = screen();
+    press(&mut screen, "9");
+    let of_all = screen.types_question().unwrap();
+    press(&mut screen, "/comm == batch\n");
+    screen.types_answered(found_types(&of_all));
+    assert!(shown(&mut screen, 80, 24).contains("Reading the debug information"));
+    let of_batch = screen.types_question().unwrap();
+    assert_eq!(of_batch.capture.rows.len(), 2);
+    screen.types_answered(found_types(&of_batch));
+    assert!(!shown(&mut screen, 80, 24).contains("Reading the debug information"));
 }

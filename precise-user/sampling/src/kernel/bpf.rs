@@ -1,5 +1,5 @@
-//! The four bpf(2) commands that a run needs: create a map, load type information, load a program,
-//! and ask about a program.
+//! The five bpf(2) commands that a run needs: create a map, write constants to one, load type
+//! information, load a program, and ask about a program.
 //!
 //! aya's loader has them too, but it parses the running kernel's type information each time it
 //! loads an object, which took a quarter of the time of a short run, and asks the kernel for
@@ -63,6 +63,18 @@ pub(super) fn create_map(name: &str, map: &Map) -> io::Result<OwnedFd> {
     of_map.map_flags = map.map_flags();
     write_name(&mut of_map.map_name, name);
     descriptor(bpf_cmd::BPF_MAP_CREATE, &mut attr)
+}
+
+/// Writes the content of a data section to its map. The shipped object has no data sections.
+pub(super) fn fill(map: BorrowedFd<'_>, data: &[u8]) -> io::Result<()> {
+    let first = 0_u32;
+    let mut attr = zeroed();
+    // SAFETY: all fields of the union are integers, and this is the one that the command reads.
+    let of_element = unsafe { &mut attr.__bindgen_anon_2 };
+    of_element.map_fd = map.as_raw_fd() as u32;
+    of_element.key = &raw const first as u64;
+    of_element.__bindgen_anon_1.value = data.as_ptr() as u64;
+    bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &mut attr).map(drop)
 }
 
 /// Loads the type information of an object, with which the kernel names functions and quotes the

@@ -7,7 +7,7 @@ use std::{
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
 };
 
-use aya_obj::{Object, btf::BtfFeatures};
+use aya_obj::{Map, Object, btf::BtfFeatures};
 
 use super::bpf::{self, ProgramCode, Refused};
 
@@ -68,7 +68,7 @@ impl Loaded {
             }
             let created = match shared.iter().find(|(of, _)| of == name) {
                 Some((_, map)) => map.try_clone_to_owned(),
-                None => bpf::create_map(name, map),
+                None => create(name, map),
             };
             let fd = created.map_err(|error| ObjectError::Map { name: name.clone(), error })?;
             maps.insert(name.clone(), fd);
@@ -95,6 +95,15 @@ impl Loaded {
     pub fn map(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.maps.get(name).map(|map| map.as_fd())
     }
+}
+
+/// Creates a map. That of a data section gets the section's content.
+fn create(name: &str, map: &Map) -> io::Result<OwnedFd> {
+    let fd = bpf::create_map(name, map)?;
+    if !map.data().is_empty() {
+        bpf::fill(fd.as_fd(), map.data())?;
+    }
+    Ok(fd)
 }
 
 /// Loads a program, retrying on `EAGAIN` as libbpf does. The verifier gives up with `EAGAIN` if a

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use precise_common::ledger::own;
@@ -72,6 +72,7 @@ pub struct Reader {
     without_unwind: FxHashSet<FileId>,
     next: FileId,
     lost: u64,
+    of: ReaderUse,
     /// The processes of [`Self::helpers`].
     helpers: Arc<AtomicU64>,
 }
@@ -82,47 +83,89 @@ struct Worker {
     id: u32,
     clock: libc::clockid_t,
     confinement: Confinement,
+    of: ReaderUse,
+}
+
+/// What a reader reads files for. The CPU time of each is counted on its own, because naming has a
+/// budget that nothing else may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReaderUse {
+    /// Names of samples.
+    Names,
+    /// Code and types, for views.
+    Code,
 }
 
 /// The CPU clocks of the workers of this process, and the CPU time of those that ended.
-static WORKERS: Mutex<(Vec<libc::clockid_t>, Duration)> = Mutex::new((Vec::new(), Duration::ZERO));
+struct Workers {
+    running: Vec<libc::clockid_t>,
+    ended: Duration,
+}
 
-/// Returns the CPU time in nanoseconds that all readers of this process have taken.
-pub fn cpu_ns() -> u64 {
-    let (running, ended) = &*WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let total: Duration = running.iter().map(|&clock| cpu_time(clock)).sum::<Duration>() + *ended;
-    u64::try_from(total.as_nanos()).unwrap_or(u64::MAX)
+impl Workers {
+    const fn none() -> Mutex<Self> {
+        Mutex::new(Self { running: Vec::new(), ended: Duration::ZERO })
+    }
+
+    /// Returns those of readers for this use.
+    fn of(of: ReaderUse) -> MutexGuard<'static, Self> {
+        static WORKERS: [Mutex<Workers>; 2] = [Workers::none(), Workers::none()];
+        WORKERS[of as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the CPU time in nanoseconds that all readers of this process have taken for this use.
+pub fn cpu_ns(of: ReaderUse) -> u64 {
+    let workers = Workers::of(of);
+    let running: Duration = workers.running.iter().map(|&clock| cpu_time(clock)).sum();
+    u64::try_from((running + workers.ended).as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Worker {
-    fn new(socket: UnixStream, id: u32, clock: libc::clockid_t, confinement: Confinement) -> Self {
-        WORKERS.lock().unwrap_or_else(PoisonError::into_inner).0.push(clock);
-        Self { socket, id, clock, confinement }
+    fn new(
+        socket: UnixStream,
+        id: u32,
+        clock: libc::clockid_t,
+        confinement: Confinement,
+        of: ReaderUse,
+    ) -> Self {
+        Workers::of(of).running.push(clock);
+        Self { socket, id, clock, confinement, of }
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let (running, ended) = &mut *WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
-        *ended += cpu_time(self.clock);
-        running.retain(|clock| *clock != self.clock);
+        let mut workers = Workers::of(self.of);
+        workers.ended += cpu_time(self.clock);
+        workers.running.retain(|clock| *clock != self.clock);
     }
 }
 
 impl Reader {
-    /// Starts the nursery, with the rights that this process has now. Those that allow it to become
-    /// another user or to unshare namespaces make it safer, so start it before they are given up.
+    /// Starts the nursery of a reader for names, with the rights that this process has now. Those
+    /// that allow it to become another user or to unshare namespaces make it safer, so start it
+    /// before they are given up.
     ///
     /// # Errors
     ///
     /// Returns an error if the program cannot be executed again, or if it has not called
     /// [`super::run_if_reader`].
     pub fn start() -> Result<Self, SamplingError> {
+        Self::start_for(ReaderUse::Names)
+    }
+
+    /// Starts the nursery of a reader for this use, as [`Self::start`] does.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors.
+    pub fn start_for(of: ReaderUse) -> Result<Self, SamplingError> {
         let nursery = Keeper::start()?;
         let helpers = Arc::new(AtomicU64::new(own::pack(nursery.id(), own::NONE)));
         let (levels, without_unwind) = (FxHashMap::default(), FxHashSet::default());
         let (worker, fresh) = (None, true);
-        Ok(Self { nursery, worker, fresh, levels, without_unwind, next: 0, lost: 0, helpers })
+        Ok(Self { nursery, worker, fresh, levels, without_unwind, next: 0, lost: 0, of, helpers })
     }
 
     /// Returns a number for a file, which no other file gets.
@@ -422,7 +465,7 @@ impl Reader {
         match wire::receive(&socket, || limit.wait(&socket))? {
             (Reply::Ready(confinement), _) => {
                 self.nursery.compare(confinement);
-                Ok(Worker::new(socket, id, clock, confinement))
+                Ok(Worker::new(socket, id, clock, confinement, self.of))
             }
             (Reply::Failed(why), _) => Err(io::Error::other(why)),
             (other, _) => Err(io::Error::other(unexpected(&other).to_string())),

@@ -268,11 +268,11 @@ fn the_loss_of_a_worker_costs_no_other_file() {
     let worker = worker.expect("running").cast_signed();
     // SAFETY: the process is the reader's worker, which runs until the reader ends it.
     assert_eq!(unsafe { libc::kill(worker, libc::SIGKILL) }, 0);
-    let before = cpu_ns();
+    let before = cpu_ns(ReaderUse::Names);
     let (again, notes) = names(&mut reader, &file, &[address]);
     assert_eq!((again, notes, reader.lost_workers()), (found, Vec::new(), 1));
     // What an ended worker has taken still counts.
-    assert!(before > 0 && cpu_ns() >= before);
+    assert!(before > 0 && cpu_ns(ReaderUse::Names) >= before);
 }
 
 /// Kills the nursery and waits until it is gone, and the worker with it.

@@ -6,10 +6,19 @@
 
 use std::time::Duration;
 
+use precise_model::Reason;
+use precise_model::digits::counted;
+
 /// CPU time in nanoseconds that naming may take at once: what it takes to read the running
 /// processes and the symbols of a few large programs. It is saved up again while there is little
 /// to name.
 const AT_ONCE: f64 = 3e9;
+
+/// How long an epoch waits for names that are not known yet. While naming is further behind, it
+/// uses the names that it knows and looks up no others. Otherwise a run whose names take longer
+/// than they may would fall behind until the memory for what waits is used up, and its captures
+/// with it.
+const MOST_BEHIND: Duration = Duration::from_secs(30);
 
 /// Decides when naming must wait.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,18 +27,31 @@ pub(crate) struct Allowance {
     share: f64,
     /// CPU time that is left, in nanoseconds; below 0 if more was taken.
     left: f64,
+    /// [`MOST_BEHIND`], but for tests.
+    most_behind: Duration,
 }
 
 impl Allowance {
     /// Creates an allowance of `budget`, a share of each CPU's time, on `cpus` CPUs.
     pub fn new(budget: f64, cpus: usize) -> Self {
-        Self { share: budget * cpus.max(1) as f64, left: AT_ONCE }
+        Self { share: budget * cpus.max(1) as f64, left: AT_ONCE, most_behind: MOST_BEHIND }
     }
 
     /// Creates an allowance of which nothing is left.
     #[cfg(test)]
     pub fn used_up(share: f64) -> Self {
-        Self { share, left: 0.0 }
+        Self { share, left: 0.0, most_behind: MOST_BEHIND }
+    }
+
+    /// Sets how long an epoch waits for names.
+    #[cfg(test)]
+    pub fn behind_by(self, most_behind: Duration) -> Self {
+        Self { most_behind, ..self }
+    }
+
+    /// Returns whether names are looked up for an epoch that has waited for this time.
+    pub fn waits_for_names(&self, behind: Duration) -> bool {
+        behind <= self.most_behind
     }
 
     /// Takes off the CPU time that was `taken` in `elapsed`, both in nanoseconds. Returns how long
@@ -39,6 +61,19 @@ impl Allowance {
         // A float that is too large becomes the largest integer.
         Duration::from_nanos((-self.left / self.share).max(0.0) as u64)
     }
+}
+
+/// Returns a note about samples that have no names because naming was behind; `None` if there are
+/// none.
+pub(crate) fn behind_note(samples: u64) -> Option<String> {
+    (samples > 0).then(|| {
+        format!(
+            "{} not named, because looking up names was more than {} s behind: kept with the reason `{}`",
+            counted(samples, "sample"),
+            MOST_BEHIND.as_secs(),
+            Reason::NotInTime.as_str()
+        )
+    })
 }
 
 #[cfg(test)]

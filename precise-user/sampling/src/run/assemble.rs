@@ -75,12 +75,16 @@ pub struct Assembler {
     cgroups: Cgroups,
     owners: Owners,
     deadline: Deadline,
+    /// Whether names that are not known yet are looked up.
+    looks_up: bool,
     ambiguous: u64,
     /// The bytes of the callers of all stacks, in the table and in its index, and of the functions
     /// that all locations are inlined into.
     lists: usize,
-    /// Number of samples that were not named in time.
+    /// Number of samples that were not named before the run had to end.
     unnamed: u64,
+    /// Number of samples that were not named because naming was behind.
+    unnamed_behind: u64,
 }
 
 /// The cells of one event in one epoch.
@@ -135,15 +139,31 @@ impl Assembler {
             cgroups: Cgroups::recorded(),
             owners: Owners::recorded(),
             deadline: Deadline::default(),
+            looks_up: true,
             ambiguous: 0,
             lists: 0,
             unnamed: 0,
+            unnamed_behind: 0,
         }
     }
 
     /// Sets the deadline after which addresses are no longer looked up.
     pub fn end_by(&mut self, deadline: Deadline) {
         self.deadline = deadline;
+    }
+
+    /// Sets whether names that are not known yet are looked up. Those that were not are looked up
+    /// when they are needed again.
+    pub(crate) fn look_up(&mut self, looks_up: bool) {
+        if looks_up && !self.looks_up {
+            self.forget();
+        }
+        self.looks_up = looks_up;
+    }
+
+    /// Returns whether addresses are looked up now.
+    fn looks_up(&self) -> bool {
+        self.looks_up && !self.deadline.names_are_over()
     }
 
     /// Returns the options.
@@ -263,7 +283,9 @@ impl Assembler {
             })
             .collect();
         let unnamed = rows.iter().filter(|row| self.lacks_names(row)).map(|row| row.measures.count);
-        self.unnamed = unnamed.fold(self.unnamed, u64::saturating_add);
+        let unnamed = unnamed.fold(0, u64::saturating_add);
+        let count = if self.looks_up { &mut self.unnamed } else { &mut self.unnamed_behind };
+        *count = count.saturating_add(unnamed);
         // Sorts the rows, because hash maps have no order and the same samples should give the same
         // file.
         rows.sort_unstable_by_key(fold::order);
@@ -336,10 +358,10 @@ impl Assembler {
     }
 
     fn resolve(&mut self, batch: CodeBatch) {
-        let begin = self.named.code.len();
+        let (begin, looks_up) = (self.named.code.len(), self.looks_up());
         let names = &mut self.named.names;
         in_batches(batch.0, |queries| match &mut self.symbolizer {
-            Some(symbolizer) if !self.deadline.names_are_over() => {
+            Some(symbolizer) if looks_up => {
                 let mut found = symbolizer.resolve_code(names, queries);
                 for location in found.iter_mut().filter(|location| location.kernel) {
                     self.kernel_images.describe(location, names);
@@ -381,9 +403,10 @@ impl Assembler {
                 next
             }));
         }
+        let looks_up = self.looks_up();
         let names = &mut self.named.names;
         in_batches(queries, |queries| match &mut self.symbolizer {
-            Some(symbolizer) if !self.deadline.names_are_over() => {
+            Some(symbolizer) if looks_up => {
                 self.named.data.extend(symbolizer.resolve_data(names, queries));
             }
             some => self.named.data.extend(queries.iter().map(|query| late_data(query, some.is_some()))),
@@ -442,9 +465,14 @@ impl Assembler {
         self.ambiguous
     }
 
-    /// Returns the number of samples that were not named in time.
+    /// Returns the number of samples that were not named before the run had to end.
     pub fn late(&self) -> u64 {
         self.unnamed
+    }
+
+    /// Returns the number of samples that were not named because naming was behind.
+    pub(crate) fn behind(&self) -> u64 {
+        self.unnamed_behind
     }
 
     /// Returns the tables that the rows refer to, and the notes of the symbolizer.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::kernel::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 use crate::kernel::event::{Rate, Trigger};
-use crate::reader;
+use crate::reader::{self, ReaderUse};
 use precise_model::{Overhead, RateChange};
 
 /// Assumed cost in nanoseconds of the interrupt that takes a sample: entry, the PMU driver, exit,
@@ -101,7 +101,7 @@ impl Cost {
             last: now,
             thread_ns: thread_cpu_ns(),
             process_ns: own_cpu_ns(),
-            files_ns: reader::cpu_ns(),
+            files_ns: reader::cpu_ns(ReaderUse::Names),
             sampling: Vec::new(),
             reading: 0.0,
             window: Spent::default(),
@@ -227,7 +227,7 @@ impl Cost {
         let millionths = |part: f64| (part * 1e6).round() as u64;
         let measured = sampled.iter().filter_map(measured_ns).fold(0.0, f64::max);
         let assumed = self.events.iter().map(|of| of.interrupt_ns).fold(0.0, f64::max);
-        let files = reader::cpu_ns().saturating_sub(self.files_ns) as f64;
+        let files = reader::cpu_ns(ReaderUse::Names).saturating_sub(self.files_ns) as f64;
         let process = own_cpu_ns().saturating_sub(self.process_ns) as f64;
         let busiest_ppm = millionths((busiest + self.reading) / elapsed);
         Overhead {
@@ -253,7 +253,7 @@ impl Cost {
 
 /// Returns the CPU time of this process, and of the one that reads files for it, in nanoseconds.
 pub(crate) fn own_cpu_ns() -> u64 {
-    process_cpu_ns() + reader::cpu_ns()
+    process_cpu_ns() + reader::cpu_ns(ReaderUse::Names) + reader::cpu_ns(ReaderUse::Code)
 }
 
 /// Returns the average time of the measured samples in nanoseconds; `None` if none was measured.

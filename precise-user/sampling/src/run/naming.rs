@@ -23,11 +23,11 @@ use std::{
 use precise_common::cell::Cell;
 
 use super::allocator::Returning;
-use super::allowance::Allowance;
+use super::allowance::{self, Allowance};
 use super::assemble::{Assembler, AssemblerOptions, EpochCells, late_note};
 use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::clock::{monotonic_ns, thread_cpu_ns};
-use crate::reader;
+use crate::reader::{self, ReaderUse};
 use crate::run::budget::NamesBudget;
 use crate::run::heaviest::Heaviest;
 use crate::run::naming_thread::{NamedFirst, NamingThread, follow};
@@ -54,6 +54,8 @@ enum Message {
 
 /// An epoch that waits to be named.
 struct EpochWaiting {
+    /// When it was handed over.
+    since: Instant,
     epoch: Epoch,
     window: Range<u64>,
     /// The cells of each event.
@@ -329,7 +331,12 @@ impl<S: RowSink> Naming<S> {
             }
         }
         self.waiting.cells.fetch_add(bytes, Relaxed);
-        lock(&self.shared.0.waiting).push_back(Arc::new(EpochWaiting { epoch, window, cells }));
+        lock(&self.shared.0.waiting).push_back(Arc::new(EpochWaiting {
+            since: Instant::now(),
+            epoch,
+            window,
+            cells,
+        }));
         let _dead = self.tell.send(Message::Epoch);
     }
 
@@ -415,7 +422,7 @@ pub(crate) fn bytes_of(entries: &[IdentifiedRecord]) -> usize {
 /// Returns the CPU time in nanoseconds that the calling thread, and those that read files for it,
 /// have taken.
 fn naming_cpu_ns() -> u64 {
-    thread_cpu_ns() + reader::cpu_ns()
+    thread_cpu_ns() + reader::cpu_ns(ReaderUse::Names)
 }
 
 struct NamingWorker<S> {
@@ -494,6 +501,11 @@ impl<S: RowSink> NamingWorker<S> {
     fn name_next(&mut self) -> bool {
         let Some(next) = lock(&self.shared.waiting).front().map(Arc::clone) else { return false };
         let number = lock(&self.shared.output).epochs.len() as u32;
+        // After the end of the run its deadline decides.
+        let is_over = self.shared.over.load(Relaxed);
+        let behind = next.since.elapsed();
+        let waits = self.allowance.as_ref().is_none_or(|allowance| allowance.waits_for_names(behind));
+        self.assembler.look_up(is_over || waits);
         let rows = next.rows(number, &mut self.assembler, &self.processes);
         self.processes.forget_before(next.window.start);
 
@@ -559,6 +571,7 @@ impl<S: RowSink> NamingWorker<S> {
         }
         self.notes.extend(self.processes.counts().notes());
         self.notes.extend(late_note(self.assembler.late()));
+        self.notes.extend(allowance::behind_note(self.assembler.behind()));
         let (_, notes) = self.assembler.finish();
         self.notes.extend(notes);
         let busiest = self.records.most().map(|(name, share)| (name.to_owned(), share));

@@ -222,6 +222,50 @@ fn after_the_deadline_only_what_is_known_is_named() {
     );
 }
 
+/// Naming that is far behind uses the names that it knows; what it did not look up then, it looks
+/// up when it has caught up.
+#[test]
+fn far_behind_only_what_is_known_is_named() {
+    let known = |limit: Duration| {
+        let sink = Functions::default();
+        let assembler = assembler(&[Dimension::Ip, Dimension::Process]);
+        let allowance = Some(Allowance::new(1.0, 64).behind_by(limit));
+        let around = NamedFirst::default();
+        let events = vec![EventInfo::default()];
+        let mut naming =
+            Naming::start(assembler, processes(&[]), sink.clone(), events, allowance, around, || true)
+                .unwrap();
+        naming.sideband(exec(900, PID, "known").to_vec());
+        let (first, window) = epoch(1);
+        naming.epoch(first, window, drained(&[cell(PID, CODE, 3)]));
+        // After the end every name is looked up.
+        while sink.0.lock().unwrap().is_empty() {
+            std::thread::yield_now();
+        }
+        let notes = naming.finish(|| false).unwrap().notes;
+        let said = notes.iter().any(|note| note.starts_with("3 samples not named, because looking up"));
+        (sink.0.lock().unwrap().clone(), said)
+    };
+    let (named, said) = known(Duration::MAX);
+    assert!(named[0] != "not-in-time" && !said, "{named:?}");
+    assert_eq!(known(Duration::ZERO), (vec!["not-in-time".to_owned()], true));
+}
+
+/// A sink that keeps the names of functions, or why there is none.
+#[derive(Clone, Default)]
+struct Functions(Arc<Mutex<Vec<String>>>);
+
+impl RowSink for Functions {
+    fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool {
+        let name = |row: &Row| match named.code[row.code.unwrap() as usize].function {
+            Name::Known(id) => named.names.get(id).to_owned(),
+            Name::Unknown(reason) => reason.as_str().to_owned(),
+        };
+        self.0.lock().unwrap().extend(rows.iter().map(name));
+        true
+    }
+}
+
 /// Beside a fork storm, naming keeps to its budget; at the end of the run everything is named.
 #[test]
 fn naming_waits_for_its_allowance_until_the_run_is_over() {

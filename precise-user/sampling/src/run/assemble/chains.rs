@@ -110,9 +110,9 @@ impl Assembler {
 
     /// Asks about the code of queries, each with its process. Without an answer, nothing is cut.
     fn ask_sites(&mut self, queries: Vec<(u32, CodeQuery)>, sites: &mut Sites) {
+        let looks_up = self.looks_up();
         in_batches(queries, |batch| {
-            let Some(symbolizer) = self.symbolizer.as_mut().filter(|_| !self.deadline.names_are_over())
-            else {
+            let Some(symbolizer) = self.symbolizer.as_mut().filter(|_| looks_up) else {
                 return;
             };
             let answers = symbolizer.return_sites(batch.iter().map(|(_, query)| query.clone()).collect());

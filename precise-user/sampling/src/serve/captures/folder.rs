@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime};
 
@@ -14,6 +14,8 @@ use super::counts::{CaptureCounts, Removed};
 /// The time in the names of captures, so that names sort by time.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 const ENDING: &str = ".parquet";
+/// The end of the name of an empty file beside a capture that is not uploaded yet.
+const MARK: &str = ".upload";
 
 /// Which captures are kept. The newest complete one always is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,7 @@ impl CaptureFolder {
                 counts.removed(why);
             }
         }
+        self.forget_marks();
         counts.kept.store(found.len() as u64, Relaxed);
         counts.bytes.store(found.iter().map(|capture| capture.bytes).sum(), Relaxed);
     }
@@ -85,6 +88,26 @@ impl CaptureFolder {
             counts.removed(Removed::DiskFull);
         }
         removed
+    }
+
+    /// Returns the complete captures that an earlier run marked and did not upload, the oldest
+    /// first.
+    pub fn not_uploaded(&self) -> Vec<PathBuf> {
+        let waits = |capture: &Found| capture.whole && mark(&capture.path).exists();
+        self.found().into_iter().filter(waits).map(|capture| capture.path).collect()
+    }
+
+    /// Removes the marks of captures that are gone.
+    fn forget_marks(&self) {
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let capture = path.file_name().and_then(|name| name.to_str()?.strip_suffix(MARK));
+            let gone = capture.filter(|name| whole(name) == Some(true) && !self.path.join(name).exists());
+            if gone.is_some() {
+                // A mark without a capture means nothing; the next call tries again.
+                let _stays = fs::remove_file(path);
+            }
+        }
     }
 
     /// Returns the captures of this folder, the oldest first. A folder that cannot be read has
@@ -103,6 +126,26 @@ impl CaptureFolder {
         found.sort_by_cached_key(age);
         found
     }
+}
+
+/// Returns the path of the mark of a capture.
+fn mark(capture: &Path) -> PathBuf {
+    let mut path = capture.as_os_str().to_owned();
+    path.push(MARK);
+    path.into()
+}
+
+/// Marks a capture, so that the next run uploads it if this one does not. Called before the capture
+/// is complete, so that a run that is killed leaves no complete capture without a mark.
+pub(super) fn mark_for_upload(capture: &Path) {
+    // Without the mark this run uploads the capture all the same.
+    let _unmarked = fs::File::create(mark(capture));
+}
+
+/// Removes the mark of a capture that is uploaded, or that never will be.
+pub(super) fn unmark(capture: &Path) {
+    // A mark that stays makes the next run upload the capture again, which the archive accepts.
+    let _stays = fs::remove_file(mark(capture));
 }
 
 /// Returns whether a file with this name is a complete capture; `None` if no run would have given
@@ -192,6 +235,7 @@ mod tests {
             ("precise-20261124T231500Z.parquet.partialx", None),
             ("precise-20261124T231500Z-x.parquet", None),
             ("precise-20261324T231500Z.parquet", None),
+            ("precise-20261124T231500Z.parquet.upload", None),
             ("20261124T231500Z-node-precise.parquet", None),
         ] {
             assert_eq!(whole(name), wanted, "{name}");
@@ -217,5 +261,30 @@ mod tests {
         assert_eq!((counts.table().kept, counts.table().bytes), (1, 8));
         assert!(!folder.make_room(&counts), "the newest stays");
         assert!(second.exists() && !first.exists() && path.join("notes.txt").exists());
+    }
+
+    #[test]
+    fn a_mark_waits_for_its_capture_and_goes_with_it() {
+        let within = tempfile::tempdir().unwrap();
+        let path = |name: &str| within.path().join(name);
+        let retention = Retention { bytes: u64::MAX, age: MINUTE };
+        let folder = CaptureFolder::open(within.path().to_owned(), retention).unwrap();
+        let [done, waits, gone] =
+            [1, 2, 3].map(|minute| path(&format!("precise-20261124T23{minute:02}00Z.parquet")));
+        for capture in [&done, &waits, &gone] {
+            fs::write(capture, "").unwrap();
+            mark_for_upload(capture);
+        }
+        mark_for_upload(&path("precise-20261124T230400Z.parquet"));
+        fs::write(path("notes.parquet.upload"), "of the operator").unwrap();
+        unmark(&done);
+        fs::remove_file(&gone).unwrap();
+        folder.tidy(&CaptureCounts::default());
+        assert_eq!(folder.not_uploaded(), std::slice::from_ref(&waits));
+        let mark = mark(&waits);
+        let mut names: Vec<_> =
+            fs::read_dir(within.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        assert_eq!(names, [path("notes.parquet.upload"), done, waits, mark]);
     }
 }

@@ -11,7 +11,7 @@ use precise_model::{Capture, Epoch, Ledger, Meta, Row};
 
 use super::CapturesOptions;
 use super::counts::{CaptureCounts, Uncaptured};
-use super::folder::CaptureFolder;
+use super::folder::{CaptureFolder, mark_for_upload, unmark};
 use super::segment::CaptureSegment;
 use super::upload::Uploader;
 use crate::error::SamplingError;
@@ -69,7 +69,8 @@ impl Rolling {
         })?;
         let counts = Arc::new(CaptureCounts::default());
         folder.tidy(&counts);
-        let uploader = upload.map(|upload| Uploader::start(upload, counts.clone())).transpose()?;
+        let start = |upload| Uploader::start(upload, folder.not_uploaded(), counts.clone());
+        let uploader = upload.map(start).transpose()?;
         let events = draft.events.len();
         let writing = Writing {
             folder,
@@ -185,8 +186,12 @@ impl Writing {
     fn finish(&mut self) {
         let Some(segment) = self.segment.take() else { return };
         let samples = segment.samples();
+        let path = segment.path().to_owned();
+        if self.uploader.is_some() {
+            mark_for_upload(&path);
+        }
         match segment.finish(&self.draft, &self.last, self.ledgers.clone(), &self.rates) {
-            Ok(path) => {
+            Ok(()) => {
                 self.counts.written.fetch_add(1, Relaxed);
                 self.counts.last_ns.store(crate::run::running::unix_ns(), Relaxed);
                 self.folder.tidy(&self.counts);
@@ -194,7 +199,10 @@ impl Writing {
                     uploader.add(path);
                 }
             }
-            Err(error) => self.failed(&error, samples),
+            Err(error) => {
+                unmark(&path);
+                self.failed(&error, samples);
+            }
         }
     }
 

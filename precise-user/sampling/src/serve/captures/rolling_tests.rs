@@ -21,7 +21,10 @@ struct Fake {
 
 impl Fake {
     fn new(seconds: u64, upload: Option<Upload>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::within(tempfile::tempdir().unwrap(), seconds, upload)
+    }
+
+    fn within(folder: tempfile::TempDir, seconds: u64, upload: Option<Upload>) -> Self {
         let event = EventInfo {
             name: "cycles".into(),
             period: Some(1000),
@@ -172,4 +175,36 @@ fn every_complete_capture_is_uploaded_also_the_last() {
     found.sort_unstable();
     assert_eq!(found, [1, 2]);
     assert_eq!(fake.table().uploads[0], ("done", 2));
+}
+
+#[test]
+fn what_was_not_uploaded_is_uploaded_by_the_next_run() {
+    let down = Upload::new(|_, _| Err("the store is down".into()));
+    let mut fake = Fake::new(2, Some(down));
+    for _ in 0..3 {
+        fake.epoch(&["a"], 0, &[]);
+    }
+    fake.rolling.end();
+    assert_eq!(fake.table().uploads[0], ("done", 0));
+
+    let uploaded = Arc::new(Mutex::new(Vec::new()));
+    let into = uploaded.clone();
+    let works = Upload::new(move |path, again| {
+        lock(&into).push((path.to_owned(), again));
+        Ok(())
+    });
+    let fake = Fake::within(fake.folder, 2, Some(works));
+    while fake.table().uploads[0] != ("done", 2) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // The first may have a part in the archive, and so each says that it comes again.
+    let mut found = lock(&uploaded).clone();
+    found.sort();
+    let path = |name: &str| (fake.captures().join(name), true);
+    assert_eq!(found, ["precise-20231114T221320Z.parquet", "precise-20231114T221322Z.parquet"].map(path));
+    fake.rolling.end();
+
+    // The marks are gone: a third run has nothing to upload, and the folder has captures only.
+    let fake = Fake::within(fake.folder, 2, Some(Upload::new(|_, _| Err("not again".into()))));
+    assert_eq!((fake.table().waiting, read(&fake.captures()).len()), (0, 2));
 }

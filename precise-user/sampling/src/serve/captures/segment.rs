@@ -1,6 +1,6 @@
 //! One capture of a run, while it is written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use precise_capture::{CaptureWriter, WriteError};
 use precise_model::{Capture, Epoch, Ledger, Meta, Row};
@@ -46,6 +46,11 @@ impl CaptureSegment {
         self.epochs.last().map_or(0, |epoch| epoch.end_ns)
     }
 
+    /// Returns the path of the capture.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the number of samples so far.
     pub fn samples(&self) -> u64 {
         self.samples
@@ -85,7 +90,7 @@ impl CaptureSegment {
         state: &TopState,
         now: Vec<Ledger>,
         rates: &[Rates],
-    ) -> Result<PathBuf, WriteError> {
+    ) -> Result<(), WriteError> {
         let meta = Meta {
             start_unix_ns: self.start_unix_ns,
             epochs: self.epochs,
@@ -96,6 +101,6 @@ impl CaptureSegment {
         };
         self.writer.finish(&meta)?;
         allocator::give_back();
-        Ok(self.path)
+        Ok(())
     }
 }

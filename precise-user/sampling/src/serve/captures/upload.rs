@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::counts::{CaptureCounts, Uploaded};
+use super::folder::unmark;
 use crate::error::SamplingError;
 use crate::rights;
 
@@ -56,8 +57,15 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     /// The newest is the last.
-    waiting: VecDeque<PathBuf>,
+    waiting: VecDeque<CaptureWaiting>,
     over: bool,
+}
+
+/// A capture that waits to be uploaded.
+struct CaptureWaiting {
+    path: PathBuf,
+    /// Whether an earlier run may have uploaded a part of it.
+    again: bool,
 }
 
 impl Shared {
@@ -66,7 +74,7 @@ impl Shared {
     }
 
     /// Returns the newest capture that waits, once there is one; `None` at the end.
-    fn next(&self) -> Option<PathBuf> {
+    fn next(&self) -> Option<CaptureWaiting> {
         let idle = |queue: &mut Queue| queue.waiting.is_empty() && !queue.over;
         let mut queue = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
         queue.waiting.pop_back()
@@ -85,14 +93,18 @@ impl Shared {
 
     /// Copies captures until the end, the newest first.
     fn work(&self, mut upload: Upload, first: Duration) {
-        while let Some(path) = self.next() {
-            let how = self.copied(&path, &mut upload, first);
+        while let Some(capture) = self.next() {
+            let how = self.copied(&capture, &mut upload, first);
+            if matches!(how, Uploaded::Done | Uploaded::Gone) {
+                unmark(&capture.path);
+            }
             self.counts.uploaded(how);
             self.count_waiting();
         }
     }
 
-    fn copied(&self, path: &Path, upload: &mut Upload, mut pause: Duration) -> Uploaded {
+    fn copied(&self, capture: &CaptureWaiting, upload: &mut Upload, mut pause: Duration) -> Uploaded {
+        let CaptureWaiting { path, again } = capture;
         for attempt in 0..ATTEMPTS {
             if !path.exists() {
                 return Uploaded::Gone;
@@ -100,7 +112,7 @@ impl Shared {
             if attempt > 0 {
                 self.counts.retries.fetch_add(1, Relaxed);
             }
-            if (upload.0)(path, attempt > 0).is_ok() {
+            if (upload.0)(path, *again || attempt > 0).is_ok() {
                 return Uploaded::Done;
             }
             if attempt + 1 < ATTEMPTS && !self.pause(pause) {
@@ -113,13 +125,20 @@ impl Shared {
 }
 
 impl Uploader {
-    /// Starts the thread. It reads what a store answers, so it has no capabilities.
+    /// Starts the thread. It reads what a store answers, so it has no capabilities. The captures
+    /// that an earlier run has `left` are uploaded after the newer ones of this run.
     ///
     /// # Errors
     ///
     /// Returns an error if it cannot be started.
-    pub fn start(upload: Upload, counts: Arc<CaptureCounts>) -> Result<Self, SamplingError> {
-        Self::patient(upload, counts, FIRST)
+    pub fn start(
+        upload: Upload,
+        left: Vec<PathBuf>,
+        counts: Arc<CaptureCounts>,
+    ) -> Result<Self, SamplingError> {
+        let uploader = Self::patient(upload, counts, FIRST)?;
+        left.into_iter().for_each(|path| uploader.add_waiting(CaptureWaiting { path, again: true }));
+        Ok(uploader)
     }
 
     fn patient(upload: Upload, counts: Arc<CaptureCounts>, first: Duration) -> Result<Self, SamplingError> {
@@ -138,10 +157,14 @@ impl Uploader {
         Ok(Self { shared, thread })
     }
 
-    /// Adds a capture. If too many wait, the oldest is not uploaded.
+    /// Adds a capture of this run. If too many wait, the oldest is left to the next run.
     pub fn add(&self, path: PathBuf) {
+        self.add_waiting(CaptureWaiting { path, again: false });
+    }
+
+    fn add_waiting(&self, capture: CaptureWaiting) {
         let mut queue = self.shared.lock();
-        queue.waiting.push_back(path);
+        queue.waiting.push_back(capture);
         if queue.waiting.len() > MOST_WAITING {
             queue.waiting.pop_front();
             self.shared.counts.uploaded(Uploaded::Skipped);

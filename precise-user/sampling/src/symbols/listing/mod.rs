@@ -22,7 +22,7 @@ use super::{
     opening::open_in_root,
 };
 use crate::reader::{
-    Reader,
+    Reader, ReaderUse,
     protocol::{FileId, FileLine, Symbol},
 };
 use precise_model::Reason;
@@ -103,7 +103,7 @@ impl Listings {
         let file = self.open(function)?;
         let reader = match &mut self.reader {
             Some(reader) => reader,
-            none => match Reader::start() {
+            none => match Reader::start_for(ReaderUse::Code) {
                 Ok(reader) => none.insert(reader),
                 Err(error) => {
                     self.troubles.add(error.to_string());
