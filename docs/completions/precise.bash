@@ -1320,11 +1320,11 @@ _precise() {
                     return 0
                     ;;
                 --axis)
-                    COMPREPLY=($(compgen -W "auto latency address function" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto latency address function type field" -- "${cur}"))
                     return 0
                     ;;
                 -y)
-                    COMPREPLY=($(compgen -W "auto latency address function" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto latency address function type field" -- "${cur}"))
                     return 0
                     ;;
                 --panels)
@@ -3313,7 +3313,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__types)
-            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --no-pager --help"
+            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --advise --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

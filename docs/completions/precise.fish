@@ -533,6 +533,7 @@ always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand types" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand types" -l idle -d 'Include the samples of idle CPUs'
+complete -c precise -n "__fish_precise_using_subcommand types" -l advise -d 'Print the struct with its members in a better order, and how many lines that saves'
 complete -c precise -n "__fish_precise_using_subcommand types" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand types" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand types" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
@@ -623,7 +624,9 @@ complete -c precise -n "__fish_precise_using_subcommand heatmap" -l time -d 'Use
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s y -l axis -d 'Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions' -r -f -a "auto\t''
 latency\t''
 address\t''
-function\t''"
+function\t''
+type\t''
+field\t''"
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l panels -d 'Draw one panel per WHAT' -r -f -a "auto\t''
 cgroup\t''
 process\t''

@@ -708,6 +708,7 @@ _arguments "${_arguments_options[@]}" : \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--idle[Include the samples of idle CPUs]' \
+'--advise[Print the struct with its members in a better order, and how many lines that saves]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '--no-pager[Do not start a pager for text that is longer than the terminal]' \
@@ -843,8 +844,8 @@ _arguments "${_arguments_options[@]}" : \
 '*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
 '*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
 '--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
-'-y+[Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions]:WHAT:(auto latency address function)' \
-'--axis=[Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions]:WHAT:(auto latency address function)' \
+'-y+[Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions]:WHAT:(auto latency address function type field)' \
+'--axis=[Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions]:WHAT:(auto latency address function type field)' \
 '--panels=[Draw one panel per WHAT]:WHAT:(auto cgroup process event none)' \
 '-e+[Draw this event of the capture]:NAME:_default' \
 '--event=[Draw this event of the capture]:NAME:_default' \

@@ -216,3 +216,98 @@ fn fields(folder: &Path, program: &Path, name: &str) -> Result<()> {
     assert_eq!(sum(&event["types"]) + sum(&event["untyped"]), number(&event["samples"]));
     Ok(())
 }
+
+/// One thread writes `seq` of each order and another reads it, and others use the rest of its line.
+/// Each access is the first to its page after the pages were dropped, so that it is a sample.
+const SHARED: &str = r#"
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+struct order { long id; long seq; double price; char name[40]; char rest[4032]; };
+enum { N = 120 };
+static struct order *all;
+static long sum;
+__attribute__((noinline)) void *match_loop(void *orders) {
+    struct order *o = orders;
+    for (long i = 0; i < N; i++) o[i].seq = i;
+    return 0;
+}
+__attribute__((noinline)) void *scan(void *orders) {
+    struct order *o = orders;
+    for (long i = 0; i < N; i++) sum += o[i].seq;
+    return 0;
+}
+__attribute__((noinline)) void *value(void *orders) {
+    struct order *o = orders;
+    for (long i = 0; i < N; i++) sum += (long)o[i].price;
+    return 0;
+}
+static void run(void *(*with)(void *)) {
+    pthread_t thread;
+    pthread_create(&thread, 0, with, all);
+    pthread_join(thread, 0);
+    madvise(all, N * 8192L, MADV_DONTNEED);
+}
+int main(void) {
+    all = mmap(0, N * 8192L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(all, N * 8192L, MADV_NOHUGEPAGE);
+    run(match_loop);
+    run(scan);
+    run(value);
+    printf("lines %zu %zu\n", offsetof(struct order, seq) / 64, offsetof(struct order, price) / 64);
+    return sum == 42;
+}
+"#;
+
+/// Builds a program with the advised struct: the line that two threads share is gone, and the
+/// compiler puts the members where the advice says.
+#[test]
+fn the_advised_struct_has_no_shared_line() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let first = Advised::of(folder.path(), "before", SHARED)?;
+    ensure!(first.lines == "lines 0 0", "{}", first.lines);
+    let seq = first.member("seq")?;
+    ensure!(seq["write_shared"] == true && seq["offset"].as_u64() > Some(0), "{seq:#}");
+    let definition = first.advice["definition"].as_str().context("a definition")?;
+    let (start, rest) = SHARED.split_once("struct order {").context("the struct")?;
+    let (_, end) = rest.split_once("};").context("the end of the struct")?;
+    let second = Advised::of(folder.path(), "after", &format!("{start}{definition}{end}"))?;
+    let line =
+        |name: &str| -> Result<u64> { Ok(first.member(name)?["offset"].as_u64().context("an offset")? / 64) };
+    let (seq, price) = (line("seq")?, line("price")?);
+    ensure!(seq != price && second.lines == format!("lines {seq} {price}"), "{definition}\n{}", second.lines);
+    for member in second.advice["members"].as_array().context("members")? {
+        let name = member["name"].as_str().context("a name")?;
+        ensure!(member["offset_now"] == first.member(name)?["offset"], "{definition}\n{member:#}");
+    }
+    Ok(())
+}
+
+/// What `precise types --advise` says of a program, and what the program prints.
+struct Advised {
+    advice: serde_json::Value,
+    lines: String,
+}
+
+impl Advised {
+    fn of(folder: &Path, name: &str, source: &str) -> Result<Self> {
+        let program = c(folder, name, source)?.display().to_string();
+        let file = folder.join(format!("{name}.parquet")).display().to_string();
+        let by = "ip,address,thread";
+        let run = ["record", "-q", "-e", "page-faults", "-c", "1", "--granule", "1", "--by", by];
+        let ended = precise([&run[..], &["-o", &file, "--", &program]].concat())?.expect(0)?;
+        let lines = ended.stdout.lines().find(|line| line.starts_with("lines "));
+        let lines = lines.context("the lines")?.to_owned();
+        let view = precise(["types", "-i", &file, "--json", "--advise", "order"])?.expect(0)?;
+        let view: serde_json::Value = serde_json::from_str(&view.stdout)?;
+        let types = view["events"][0]["types"].as_array().context("types")?;
+        let order = types.iter().find(|ty| ty["name"] == "order").with_context(|| format!("{view:#}"))?;
+        Ok(Self { advice: order["advice"].clone(), lines })
+    }
+
+    fn member(&self, name: &str) -> Result<&serde_json::Value> {
+        let members = self.advice["members"].as_array().context("members")?;
+        members.iter().find(|member| member["name"] == name).with_context(|| name.to_owned())
+    }
+}

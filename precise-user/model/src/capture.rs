@@ -4,6 +4,7 @@ use precise_common::{data_src::DataSource, ledger::Fact};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::accesses::AccessTypes;
 use crate::{
     ChainEnd, CpuId, Dimension, HardwareFilter, Idle, Ledger, Name, NameId, Names, Origin, Outcome, Overhead,
     Owner, PmuKind, RateChange, Reason, TaggedOf,
@@ -28,6 +29,8 @@ pub struct Capture {
     pub stacks: Vec<Stack>,
     /// One row per cell and epoch. No two rows of the same epoch have the same dimensions.
     pub rows: Vec<Row>,
+    /// The types of the sampled accesses, once a view has looked them up. Not stored in files.
+    pub types: Option<AccessTypes>,
 }
 
 /// The metadata of a run: everything that is not a row. Stored as key-value metadata of the file.

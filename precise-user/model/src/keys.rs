@@ -23,6 +23,7 @@ crate::catalogue! {
     ///   (`level`); `snoop`, `tlb`, `op`, `locked` and `remote` are the other parts of the data
     ///   source. A source file with the line is `line`.
     /// * `ip` is the instruction, `address` is the data that it accessed.
+    /// * `type` is the type of the accessed object. The kind of operation is `op`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Key: KeyEntry {
@@ -36,6 +37,10 @@ crate::catalogue! {
         Ip => entry("ip", &["addr_ip"], "Instruction", Some(Dimension::Ip)),
         /// File or module that contains the instruction.
         Module => entry("module", &["dso"], "Module", Some(Dimension::Ip)),
+        /// Type of the accessed object, from the debug information of the binary.
+        Type => entry("type", &["data_type"], "Type", Some(Dimension::Ip)),
+        /// Field of the accessed object, after the name of its type.
+        Field => entry("field", &["typeoff"], "Field", Some(Dimension::Ip)),
         /// Call chain: the callers of the sampled function.
         Stack => entry("stack", &["chain", "callchain"], "Callers", Some(Dimension::Stack)),
         /// Cgroup path.
@@ -61,7 +66,7 @@ crate::catalogue! {
         /// How the address was translated.
         Tlb => entry("tlb", &["dtlb", "mem_dtlb"], "TLB access", Some(Dimension::Source)),
         /// The operation: load, store, …
-        Op => entry("op", &["mem_op", "type"], "Op", Some(Dimension::Source)),
+        Op => entry("op", &["mem_op"], "Op", Some(Dimension::Source)),
         /// Whether the instruction was locked.
         Locked => entry("locked", &["mem_lock"], "Locked", Some(Dimension::Source)),
         /// Whether the access was served remotely.
@@ -181,6 +186,11 @@ impl Key {
     /// Returns the names of all keys, as help texts list them.
     pub fn list() -> String {
         Self::ALL.map(Self::name).join(", ")
+    }
+
+    /// Returns whether rows have a value only after their types were looked up in the binaries.
+    pub const fn needs_types(self) -> bool {
+        matches!(self, Self::Type | Self::Field)
     }
 
     /// Parses the name of a key, ours or perf's. Upper and lower case are the same.

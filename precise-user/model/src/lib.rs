@@ -28,6 +28,7 @@
 //! assert_eq!(samples_by_process(&capture), [(nameless, 3)]);
 //! ```
 
+pub mod accesses;
 mod capture;
 mod catalogue;
 mod chain_end;
@@ -51,6 +52,7 @@ mod owner;
 mod pmu;
 mod preset;
 pub mod safe_json;
+pub mod sampled;
 pub mod stack;
 pub mod suggest;
 #[doc(hidden)]

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::keys::Key;
+use crate::accesses::TypedField;
 use crate::digits::bytes;
 use crate::has_source;
 use crate::words;
@@ -38,6 +39,8 @@ pub enum Value {
     },
     /// A name that is not known, with the reason.
     Unknown(Reason),
+    /// A type that is not known, with the reason in a few words.
+    Untyped(String),
     /// The sample had no value: the hardware did not report one.
     NotGiven,
     /// A cgroup that belongs to a unit, a container or a pod. In JSON, a text with a `name` next to
@@ -85,6 +88,7 @@ impl Value {
             Self::Cycles { low, high } if low == high => low.to_string(),
             Self::Cycles { low, high } => format!("{low}-{high}"),
             Self::Unknown(reason) => format!("[{}]", reason.words()),
+            Self::Untyped(why) => format!("[{why}]"),
             Self::NotGiven => "N/A".to_owned(),
         }
     }
@@ -125,6 +129,10 @@ pub enum RawValue {
     Outcome(Outcome),
     /// A call chain.
     Callers(Callers),
+    /// A field of a type.
+    Field(TypedField),
+    /// A type that is not known, with the reason.
+    Untyped(NameId),
     /// A name that is not known, with the reason.
     Unknown(Reason),
     /// The sample had no value.
@@ -209,7 +217,14 @@ impl RawValue {
         let source = |get: &dyn Fn(DataSource) -> Self| {
             if has_source(row.data_src) { get(row.data_source()) } else { Self::NotGiven }
         };
+        let typed =
+            |get: fn(TypedField) -> Self| match capture.types.as_ref().map(|types| types.of(capture, row)) {
+                Some(found) => found.map_or_else(Self::Untyped, get),
+                None => Self::Unknown(Reason::NotRecorded),
+            };
         match key {
+            Key::Type => typed(|found| Self::Name(found.ty)),
+            Key::Field => typed(Self::Field),
             Key::Function => code(&|c| Self::place(capture, c).unwrap_or_else(|| name(c.function))),
             Key::SymbolOffset => code(&|c| match c.function {
                 Name::Known(id) => Self::Offset(id, c.function_offset),
@@ -313,8 +328,26 @@ impl RawValue {
             Self::Op(op) => Value::Text(op.to_owned()),
             Self::Outcome(outcome) => Value::Text(outcome.words()),
             Self::Callers(chain) => Value::Text(chain.text(capture)),
+            Self::Field(TypedField { ty, field }) => Value::Text(match capture.names.get(field) {
+                "" => text(ty),
+                field => format!("{}.{field}", capture.names.get(ty)),
+            }),
+            Self::Untyped(why) => Value::Untyped(text(why)),
             Self::Unknown(reason) => Value::Unknown(reason),
             Self::NotGiven => Value::NotGiven,
+        }
+    }
+
+    /// Returns the value of a group beside those of its other keys: a field is named without its
+    /// type if the type has a column of its own.
+    pub fn value_beside(self, capture: &Capture, key: Key, keys: &[Key]) -> Value {
+        match self {
+            Self::Field(TypedField { field, .. })
+                if field != NameId::default() && keys.contains(&Key::Type) =>
+            {
+                Value::Text(capture.names.get(field).to_owned())
+            }
+            _ => self.value(capture, key),
         }
     }
 
@@ -326,6 +359,10 @@ impl RawValue {
             (Self::Line(a, x), Self::Line(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
             (Self::Offset(a, x), Self::Offset(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
             (Self::Place(a, x), Self::Place(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
+            (Self::Field(a), Self::Field(b)) => {
+                text(&a.ty).cmp(text(&b.ty)).then_with(|| text(&a.field).cmp(text(&b.field)))
+            }
+            (Self::Untyped(a), Self::Untyped(b)) => text(a).cmp(text(b)),
             (Self::Callers(a), Self::Callers(b)) => a.text(capture).cmp(&b.text(capture)),
             (Self::Level(a), Self::Level(b)) => a.cmp(b),
             (Self::Op(a), Self::Op(b)) => a.cmp(b),
@@ -339,6 +376,7 @@ impl RawValue {
             | Self::Line(..)
             | Self::Offset(..)
             | Self::Callers(_)
+            | Self::Field(_)
             | Self::Level(_)
             | Self::Op(_) => (0, 0),
             Self::Number(number) | Self::Address(number) | Self::Bytes(number) => (0, number),
@@ -349,6 +387,7 @@ impl RawValue {
             Self::Snoop(snoop) => (0, snoop as u64),
             Self::Tlb(tlb) => (0, tlb as u64),
             Self::Outcome(outcome) => (0, outcome.bits()),
+            Self::Untyped(_) => (2, 0),
             Self::Unknown(reason) => (2, reason as u64),
             Self::NotGiven => (3, 0),
         }

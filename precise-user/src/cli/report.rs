@@ -13,6 +13,7 @@ use precise::views::gates::GateResult;
 use precise::views::html;
 use precise::views::report::ReportView;
 use precise::views::summary::SummaryView;
+use precise::views::typing;
 use precise::views::view::{AnyView, Input, OptionValues};
 
 use super::{
@@ -89,7 +90,12 @@ pub struct ReportShape {
 pub fn run(arguments: &ReportArguments, out: &mut Output) -> CommandResult {
     arguments.shape.check(arguments.by.as_deref())?;
     arguments.check_function()?;
-    let capture = arguments.narrow.read(&arguments.capture.path())?;
+    let mut capture = arguments.narrow.read(&arguments.capture.path())?;
+    let values = arguments.shape.values(arguments.by.as_deref());
+    let keys = ReportView.keys(&values).map_err(no_answer)?;
+    let mut files = arguments.code.files()?;
+    typing::look_up(&mut capture, &keys, &mut files);
+    files.say_unread();
     let gates = match (&arguments.html, &arguments.call_graph) {
         (Some(html), _) => arguments.write_page(&capture, html)?,
         (None, Some(function)) => {

@@ -8,6 +8,7 @@ use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _, value_parser};
 use precise::error::{ExitClass, Failure};
 use precise::model::Capture;
+use precise::views::typing;
 use precise::views::view::{
     AnyAnswer, AnyView, Captures, Description, Example, Format, Input, Judgement, NoAnswer, Opt, OptionKind,
     OptionValues, Why,
@@ -220,11 +221,13 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Comman
     let picture = if about.picture.is_some() { matches.get_one::<PathBuf>("output") } else { None };
     let format = picture.map(|path| Format::of(path)).transpose().map_err(no_answer)?;
     let form = Form::of(matches);
-    let Read { capture, file, base } = Read::from(about.captures, matches)?;
+    let Read { mut capture, file, mut base } = Read::from(about.captures, matches)?;
     let mut code = match about.code {
         true => CodeArguments::from_arg_matches(matches).map_err(|error| usage(&error))?.files()?,
         false => LocalFiles::here(),
     };
+    let keys = view.keys(&values).map_err(no_answer)?;
+    base.iter_mut().chain([&mut capture]).for_each(|capture| typing::look_up(capture, &keys, &mut code));
     let mut input = Input {
         capture: &capture,
         base: base.as_ref(),

@@ -46,7 +46,7 @@ pub(super) fn strips(capture: &Capture, event: usize, columns: usize, lines: usi
 fn labels(heatmap: &Heatmap) -> Vec<String> {
     let mut labels: Vec<String> = match &heatmap.axis {
         Axis::Latency { edges } => edges.windows(2).map(|edges| short_cycles(edges[0] as f64)).collect(),
-        Axis::Function { names } => names.clone(),
+        Axis::Function { names } | Axis::Values { names, .. } => names.clone(),
         Axis::Address { ranges } => {
             ranges.iter().flat_map(|range| std::iter::repeat_n(range.name.clone(), range.rows)).collect()
         }
@@ -87,6 +87,7 @@ pub(super) fn draw(heatmap: &Heatmap, colours: Colours, area: Rect, buffer: &mut
     let unit = match heatmap.axis {
         Axis::Latency { .. } => "core cycles upwards",
         Axis::Function { .. } => "functions upwards",
+        Axis::Values { .. } => "values upwards",
         Axis::Address { .. } => "addresses upwards",
     };
     let note = format!("{unit}; time to the right; 1 to {} samples per cell", thousands(scale.max()));

@@ -29,7 +29,7 @@ pub fn stream_json(fields: &[StreamField], named: &NamedSample<'_>) -> Result<St
             Value::Number(number) | Value::Thread { tid: number, .. } => out += &number.to_string(),
             Value::Address(address) => out += &format!("\"{address:#x}\""),
             Value::Flag(flag) => out += if flag { "true" } else { "false" },
-            value @ Value::Cycles { .. } => out += &to_string(&value.text())?,
+            value @ (Value::Cycles { .. } | Value::Untyped(_)) => out += &to_string(&value.text())?,
             Value::Unknown(reason) => {
                 out += &format!("null,\"{name}_unknown\":{}", to_string(reason.as_str())?);
             }

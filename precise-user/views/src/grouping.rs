@@ -297,7 +297,7 @@ impl<'a> Grouping<'a> {
 
     /// Returns the values that a compact key stands for.
     pub fn values(&self, key: &[RawValue]) -> Vec<Value> {
-        key.iter().zip(self.by).map(|(atom, key)| atom.value(self.capture, *key)).collect()
+        key.iter().zip(self.by).map(|(atom, key)| atom.value_beside(self.capture, *key, self.by)).collect()
     }
 
     /// Sorts groups by the requested measure, and groups of equal measure by their keys, so that a

@@ -69,6 +69,7 @@ pub(crate) mod testing;
 mod thread_names;
 pub mod trust;
 pub mod trust_text;
+pub mod typing;
 pub mod view;
 mod weighing;
 

@@ -93,6 +93,10 @@ pub struct TypeLayout {
     /// The fields, by their offset. Fields of structs in the struct are listed one by one; a union
     /// or an enum in it is one field. Empty for a scalar.
     pub fields: Vec<Field>,
+    /// The members as the type declares them, by their offset. Empty unless they could be declared
+    /// in another order: not for types with base classes, virtual functions, bit fields or unnamed
+    /// members.
+    pub members: Vec<Field>,
     /// Whether there are more fields than were read.
     pub cut: bool,
 }

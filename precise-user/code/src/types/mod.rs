@@ -12,6 +12,8 @@ mod answer;
 mod arithmetic;
 mod flow;
 mod known;
+#[cfg(test)]
+mod machine_tests;
 mod step;
 #[cfg(test)]
 mod tests;

@@ -53,6 +53,11 @@ pub enum UnfitLabel {
     #[error("{0} cannot be a label: it has no bounded number of values, and each would be a series of \
         its own. Valid labels: {list}.", list = SeriesLabel::list())]
     Unbounded(Key),
+    /// The key is read from binaries.
+    #[error("{0} cannot be a label: it is read from the debug information of binaries, which takes \
+        too long for a run without an end. Group a rolling capture with `precise report --by {0}`. \
+        Valid labels: {list}.", list = SeriesLabel::list())]
+    FromBinaries(Key),
 }
 
 impl SeriesLabel {
@@ -70,7 +75,11 @@ impl SeriesLabel {
         let mut labels = Vec::new();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             let key = Key::parse(word).map_err(|_| Self::unknown(word))?;
-            let label = Self::all().find(|label| label.key == key).ok_or(UnfitLabel::Unbounded(key))?;
+            let label =
+                Self::all().find(|label| label.key == key).ok_or_else(|| match key.needs_types() {
+                    true => UnfitLabel::FromBinaries(key),
+                    false => UnfitLabel::Unbounded(key),
+                })?;
             if !labels.contains(&label) {
                 labels.push(label);
             }

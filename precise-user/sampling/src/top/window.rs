@@ -298,7 +298,7 @@ impl Window {
             )
         });
         Some(WindowSnapshot {
-            capture: Capture { meta, names, code, data, stacks, rows: rows.collect() },
+            capture: Capture { meta, names, code, data, stacks, rows: rows.collect(), types: None },
             elapsed: Duration::from_nanos(named.epoch.end_ns),
             cost: state.cost,
             shortened,

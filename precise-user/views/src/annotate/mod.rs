@@ -50,6 +50,7 @@ pub use view::AnnotateView;
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -57,6 +58,7 @@ use super::about::{EventSummary, Run};
 use super::code::{Code, EventCode, PlaceSamples, SampledFunction, Tally};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples};
+use super::typing::AccessedField;
 use super::{ViewError, code, trust};
 use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::{Capture, Reason};
@@ -139,6 +141,10 @@ pub struct ListedInstruction {
     pub frames: Vec<SourceLine>,
     /// Text of the innermost source line, if the source file is available.
     pub source: Option<String>,
+    /// The field of the object that the instruction accesses; `None` if it accesses no memory, or
+    /// if the type is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<AccessedField>,
     /// The samples at this instruction.
     #[serde(flatten)]
     pub measured: PlaceSamples,
@@ -220,6 +226,7 @@ fn function(
         Ok(listing) => (listing, None),
         Err(reason) => (Vec::new(), Some(reason)),
     };
+    let mut fields = fields(&id, &listing, code);
     let mut lines: BTreeMap<Option<SourceLine>, Tally> = BTreeMap::new();
     let mut instructions: Vec<ListedInstruction> = Vec::new();
     let mut list = |offset, text, frames: Vec<SourceLine>, tally: Option<Tally>, code: &mut dyn Code| {
@@ -229,7 +236,8 @@ fn function(
         if let Some(tally) = tally {
             lines.entry(place.cloned()).or_default().merge(tally);
         }
-        instructions.push(ListedInstruction { offset, text, frames, source, measured });
+        let field = fields.remove(&offset);
+        instructions.push(ListedInstruction { offset, text, frames, source, field, measured });
     };
     for Instruction { offset, text, frames, .. } in listing {
         let sampled = by_offset.remove(&offset);
@@ -263,4 +271,17 @@ fn function(
         instructions,
         lines,
     }
+}
+
+/// Returns the fields that the instructions of a function access, by their distance from its start.
+fn fields(id: &FunctionId, listing: &[Instruction], code: &mut dyn Code) -> FxHashMap<u64, AccessedField> {
+    let wanted: Vec<u64> = listing.iter().map(|instruction| instruction.offset).collect();
+    let Some(found) = code.types(id, &wanted).ok().filter(|_| !wanted.is_empty()) else {
+        return FxHashMap::default();
+    };
+    // The name of a scalar says nothing about the instruction.
+    let field = |access| AccessedField::of(access, &found).filter(|field| !field.field.is_empty());
+    let instructions = found.instructions.iter();
+    let fields = instructions.filter_map(|i| Some((i.offset, i.accesses.iter().find_map(field)?)));
+    fields.collect()
 }

@@ -1,5 +1,8 @@
 use crate::annotate::{AnnotateOptions, AnnotatedFunction, Annotation, annotate};
+use crate::annotate::text::{Detail, annotate_text};
 use crate::code::Code;
+use crate::render::TextOptions;
+use precise_code::types::TypedCode;
 use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::testing::CaptureBuilder;
 use precise_model::{Capture, Dimension, Reason};
@@ -118,4 +121,30 @@ fn few_samples_are_not_told_apart_and_no_address_is_an_error() {
     capture.meta.dimensions = vec![Dimension::Cpu];
     let error = annotate(&capture, &AnnotateOptions::default(), &mut Fake::new()).unwrap_err();
     assert!(error.to_string().contains("--by"), "{error}");
+}
+
+/// The field of each access is beside its instruction.
+#[test]
+fn fields_are_beside_their_instructions() {
+    struct Typed(Fake);
+    impl Code for Typed {
+        fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+            self.0.instructions(function)
+        }
+        fn source(&mut self, file: &str, line: u32) -> Option<String> {
+            self.0.source(file, line)
+        }
+        fn types(&mut self, id: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
+            crate::types::tests::Orders.types(id, wanted)
+        }
+    }
+    let annotation = annotate(&capture(), &AnnotateOptions::default(), &mut Typed(Fake::new())).unwrap();
+    let fields: Vec<_> = first(&annotation).instructions.iter().map(|i| i.field.as_ref()).collect();
+    let names: Vec<_> = fields.iter().map(|field| field.map(ToString::to_string)).collect();
+    assert_eq!(names, [Some("Order.next".to_owned()), Some("Order.id".to_owned()), None, None]);
+    let text = annotate_text(&annotation, Detail::All, &TextOptions::default());
+    assert!(text.contains("Field"), "{text}");
+    let line = text.lines().find(|line| line.contains("insn4")).unwrap();
+    assert!(line.contains("60  ") && line.contains("Order.id"), "{line}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }

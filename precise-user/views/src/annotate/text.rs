@@ -6,6 +6,7 @@ use crate::group_table::unranked;
 use crate::render::number::{cycles, percent, percent_to, share};
 use crate::render::table::{Table, TableColumn};
 use crate::render::{TextOptions, Tint};
+use crate::typing::AccessedField;
 use crate::run_text::{header, legend, verdict};
 use precise_code::SourceLine;
 use precise_model::digits::{counted, thousands};
@@ -52,6 +53,10 @@ pub fn annotate_text(annotation: &Annotation, detail: Detail, options: &TextOpti
     if levels {
         words.push("Level: the level that served most of the accesses, and its share of them.");
     }
+    let known = |f: &AnnotatedFunction| f.instructions.iter().any(|listed| listed.field.is_some());
+    if detail != Detail::Lines && annotation.events.iter().flat_map(|e| &e.functions).any(known) {
+        words.push("Field: field of the object that the instruction accesses, from debug information.");
+    }
     if detail != Detail::Lines {
         words.push("+0x1c: offset from the start of the function, bytes.");
     }
@@ -84,7 +89,9 @@ fn function_text(
         out += &options.style.paint(Tint::Warning, &wrap(&text, options.width, 2));
         out.push('\n');
     }
-    let columns = Columns { timed: event.event.has_latency, level: function.measured.level.is_some() };
+    let fields = detail != Detail::Lines && function.instructions.iter().any(|listed| listed.field.is_some());
+    let (timed, level) = (event.event.has_latency, function.measured.level.is_some());
+    let columns = Columns { timed, level, fields };
     let title = if detail == Detail::Lines { "Line" } else { "Code" };
     let mut table = columns.table(title);
     match detail {
@@ -95,7 +102,7 @@ fn function_text(
                     Some(place) => format!("{}:{}", short_path(&place.file), place.line),
                 };
                 let text = line.source.as_deref().unwrap_or_default().trim();
-                table.row(columns.row(&line.measured, format!("{place}  {text}")));
+                table.row(columns.row(&line.measured, None, format!("{place}  {text}")));
             }
         }
         Detail::Hot | Detail::All => instructions(function, detail, &columns, &mut table),
@@ -113,25 +120,25 @@ fn instructions(function: &AnnotatedFunction, detail: Detail, columns: &Columns,
             continue;
         }
         if skipped > 0 {
-            table.row(columns.text(skipped_over(skipped)));
+            table.row(columns.text(None, skipped_over(skipped)));
             skipped = 0;
         }
         if listed.frames != last {
             for line in place_lines(listed) {
-                table.row(columns.text(line));
+                table.row(columns.text(None, line));
             }
             last = &listed.frames;
         }
         let text = format!("  {:>7}  {}", format!("+{:#x}", listed.offset), listed.text);
         let cells = if listed.measured.samples > 0 {
-            columns.row(&listed.measured, text)
+            columns.row(&listed.measured, listed.field.as_ref(), text)
         } else {
-            columns.text(text)
+            columns.text(listed.field.as_ref(), text)
         };
         table.row(cells);
     }
     if skipped > 0 {
-        table.row(columns.text(skipped_over(skipped)));
+        table.row(columns.text(None, skipped_over(skipped)));
     }
 }
 
@@ -198,6 +205,7 @@ pub(crate) fn short_path(path: &str) -> &str {
 struct Columns {
     timed: bool,
     level: bool,
+    fields: bool,
 }
 
 impl Columns {
@@ -209,11 +217,14 @@ impl Columns {
         if self.level {
             columns.push(TableColumn::number("Level"));
         }
+        if self.fields {
+            columns.push(TableColumn::text("Field", Cut::Middle));
+        }
         columns.push(TableColumn::text(last, Cut::End));
         Table::new(columns)
     }
 
-    fn row(&self, measured: &PlaceSamples, text: String) -> Vec<String> {
+    fn row(&self, measured: &PlaceSamples, field: Option<&AccessedField>, text: String) -> Vec<String> {
         let mut cells = vec![share(&measured.share), thousands(measured.samples)];
         if self.timed {
             cells.push(measured.average.map_or_else(|| "-".to_owned(), cycles));
@@ -225,13 +236,18 @@ impl Columns {
                 |most| format!("{} {}", most.level.trim_end_matches(" hit"), percent_to(most.share.value, 0)),
             ));
         }
-        cells.push(text);
-        cells
+        self.end(cells, field, text)
     }
 
-    fn text(&self, text: String) -> Vec<String> {
+    fn text(&self, field: Option<&AccessedField>, text: String) -> Vec<String> {
         let numbers = 2 + usize::from(self.timed) + usize::from(self.level);
-        let mut cells = vec![String::new(); numbers];
+        self.end(vec![String::new(); numbers], field, text)
+    }
+
+    fn end(&self, mut cells: Vec<String>, field: Option<&AccessedField>, text: String) -> Vec<String> {
+        if self.fields {
+            cells.push(field.map_or_else(String::new, |field| sanitize(&field.to_string())));
+        }
         cells.push(text);
         cells
     }

@@ -7,9 +7,11 @@ use precise_common::hitm::Hitm;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::result::{Classes, ProcessPair, SharedAccess, SharedBytes, SharedLine, WidthFrom};
+use super::fields;
 use super::verdict::{self, SharingVerdict, Touch};
 use crate::code::{Code, function_of};
 use crate::stats::{Samples, Weight};
+use crate::typing::{AccessedField, AccessedFields};
 use crate::weighing::Weighing;
 use precise_model::keys::Key;
 use precise_model::values::RawValue;
@@ -55,6 +57,7 @@ struct Seen {
     cpus: BTreeSet<u16>,
     /// Name of the variable, and the offset in it.
     variable: Option<(String, u64)>,
+    field: Option<AccessedField>,
 }
 
 #[derive(Default)]
@@ -148,11 +151,15 @@ impl<'a> CacheLines<'a> {
         let places: FxHashMap<Identity, usize> =
             looked_at.iter().enumerate().map(|(place, (identity, _))| (*identity, place)).collect();
         let mut found: Vec<LineSamples> = looked_at.iter().map(|_| LineSamples::default()).collect();
-        let mut widths = Widths { known: FxHashMap::default(), code };
+        let of_lines = accesses(self.capture, &self.events)
+            .filter(|(row, _, data, _)| places.contains_key(&identity(self.capture, row, data)));
+        let locations: FxHashSet<LocationId> = of_lines.filter_map(|(row, ..)| row.code).collect();
+        let fields = AccessedFields::at(self.capture, &locations, code);
+        let mut read = FromCode { widths: Widths { known: FxHashMap::default(), code }, fields };
         for (row, id, data, event) in accesses(self.capture, &self.events) {
             let place = places.get(&identity(self.capture, row, data));
             if let Some(line) = place.and_then(|place| found.get_mut(*place)) {
-                add(self.capture, line, row, (id, data), event, &mut widths);
+                add(self.capture, line, row, (id, data), event, &mut read);
             }
         }
         (found.into_iter().map(|found| line(self.capture, found)).collect(), rest)
@@ -188,7 +195,7 @@ fn add(
     row: &Row,
     (id, data): (LocationId, &DataLocation),
     (amd, weighing): (bool, Weighing),
-    widths: &mut Widths,
+    read: &mut FromCode,
 ) {
     let source = row.data_source();
     let count = row.measures.count;
@@ -220,7 +227,7 @@ fn add(
     found.variables.extend(variable.iter().map(|(name, _)| name.clone()));
     let (width, from) = match row.width {
         Some(width) => (Some(u32::from(width)), WidthFrom::Hardware),
-        None => match row.code.and_then(|code| widths.of(capture, code)) {
+        None => match row.code.and_then(|code| read.widths.of(capture, code)) {
             Some(width) => (Some(width), WidthFrom::Instruction),
             None => (None, WidthFrom::Assumed),
         },
@@ -250,6 +257,9 @@ fn add(
     access.threads.extend(Some(row.tid).filter(|tid| *tid != 0));
     access.cpus.extend(row.cpu);
     access.variable = variable;
+    if access.field.is_none() {
+        access.field = read.fields.of(capture, row).cloned();
+    }
 }
 
 fn line(capture: &Capture, found: LineSamples) -> SharedLine {
@@ -283,10 +293,11 @@ fn line(capture: &Capture, found: LineSamples) -> SharedLine {
             threads: seen.threads,
             cpus: seen.cpus,
             variable: seen.variable,
+            field: seen.field,
         })
         .collect();
     let verdict = verdict::judge(&touches, capture.meta.address_granule);
-    let fields = fields(&touches, &accesses);
+    let fields = used_bytes(&touches, &accesses);
     let region = found.data.and_then(|id| capture.data.get(id as usize)).map(|data| match data.region {
         Name::Known(name) => capture.names.get(name).to_owned(),
         Name::Unknown(reason) => format!("[{}]", reason.words()),
@@ -314,12 +325,13 @@ fn line(capture: &Capture, found: LineSamples) -> SharedLine {
         pairs: Vec::new(),
     };
     line.advice = advice(&line);
+    line.advice.extend(fields::advice(&line));
     line.pairs = of_line(&line);
     line
 }
 
 /// Returns the bytes that are used; overlapping accesses are joined.
-fn fields(touches: &[Touch], accesses: &[SharedAccess]) -> Vec<SharedBytes> {
+fn used_bytes(touches: &[Touch], accesses: &[SharedAccess]) -> Vec<SharedBytes> {
     let mut sorted: Vec<&Touch> = touches.iter().collect();
     sorted.sort_by_key(|touch| touch.offset);
     let mut fields: Vec<(SharedBytes, BTreeSet<u64>, BTreeSet<u64>)> = Vec::new();
@@ -460,6 +472,12 @@ pub(crate) fn pairs(lines: &[SharedLine]) -> Vec<ProcessPair> {
     let mut pairs: Vec<_> = sums.into_iter().map(|(pair, hitm)| ProcessPair { hitm, ..pair }).collect();
     pairs.sort_by_key(|pair| std::cmp::Reverse(pair.hitm));
     pairs
+}
+
+/// What the code of the accesses says about them.
+struct FromCode<'a> {
+    widths: Widths<'a>,
+    fields: AccessedFields,
 }
 
 /// Looks up the width of an access from the operand of its instruction.

@@ -43,6 +43,7 @@
 //! ```
 
 pub mod csv;
+mod fields;
 mod lines;
 mod result;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SharingVerdict;
+use crate::typing::AccessedField;
 use crate::about::{EventSummary, Run};
 use crate::stats::{Samples, Share};
 
@@ -203,6 +204,9 @@ pub struct SharedAccess {
     pub cpus: BTreeSet<u16>,
     /// Variable and distance from its start in bytes, if it has a name.
     pub variable: Option<(String, u64)>,
+    /// The field of the object, if the debug information of the binary says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<AccessedField>,
 }
 
 /// A range of bytes that are used together.

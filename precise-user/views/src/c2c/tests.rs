@@ -5,7 +5,8 @@ use crate::render::TextOptions;
 use crate::testing::shown;
 use precise_code::{FunctionId, Instruction};
 use precise_model::testing::{CaptureBuilder, ibs_op};
-use precise_model::{C2C_DIMENSIONS, Owner, Reason};
+use precise_code::types::{Object, TypedAccess, TypedCode};
+use precise_model::{C2C_DIMENSIONS, CodeLocation, Name, Owner, Reason};
 
 /// Data sources: a load that found its line modified in another core complex of the same node; a
 /// load that hit; a store.
@@ -34,6 +35,58 @@ impl Code for Binary {
     fn source(&mut self, _: &str, _: u32) -> Option<String> {
         None
     }
+}
+
+/// A binary whose functions `match_loop` and `scan` access `seq` and `next` of an order, and whose
+/// function `work` accesses `next` of one order or another.
+struct Typed;
+
+impl Code for Typed {
+    fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+        Binary(Some(8)).instructions(function)
+    }
+
+    fn source(&mut self, _: &str, _: u32) -> Option<String> {
+        None
+    }
+
+    fn types(&mut self, function: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
+        let mut code = crate::types::tests::Orders.types(function, &[0])?;
+        let offset = if function.name == "match_loop" { 8 } else { 0 };
+        let access = TypedAccess { reads: true, writes: true, ..code.instructions[0].accesses[0] };
+        let object = access.object.map(|object| Object { offset, ..object });
+        code.instructions[0].accesses = vec![TypedAccess { object, ..access }];
+        code.instructions[0].offset = wanted[0];
+        Ok(code)
+    }
+}
+
+/// Both sides of a falsely shared line are named, with the functions that use them.
+#[test]
+fn fields_name_both_sides_of_a_line() {
+    let made = |functions: [&str; 2]| {
+        let mut made = Made::new();
+        for (thread, offset) in [(1, 8), (2, 0)] {
+            made.at(0x10_0000 + offset, "", thread, HITM, 100);
+            made.at(0x10_0000 + offset, "", thread, if thread == 1 { STORE } else { HIT }, 50);
+        }
+        let mut capture = made.0.build();
+        let names = functions.map(|name| Name::Known(capture.names.intern(name)));
+        let own = capture.code[0].clone();
+        capture.code = names.map(|function| CodeLocation { function, ..own.clone() }).to_vec();
+        for row in &mut capture.rows {
+            row.code = Some(row.tid - 1);
+        }
+        c2c(&capture, &C2cOptions::default(), &mut Typed).unwrap()
+    };
+    let view = made(["match_loop", "scan"]);
+    let advice = "`Order.id` (written by `match_loop`) and `Order.next` (read by `scan`) share line 0 of \
+                  Order: put `id` on a line of its own.";
+    assert_eq!(view.lines[0].advice.last().map(String::as_str), Some(advice));
+    let view = made(["work", "scan"]);
+    let advice = "`Order.next` (written by `work`) and `Order.next` (read by `scan`) of two objects share the \
+                  line: align Order to 64 bytes.";
+    assert_eq!(view.lines[0].advice.last().map(String::as_str), Some(advice));
 }
 
 struct Made(CaptureBuilder);

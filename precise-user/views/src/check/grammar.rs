@@ -79,6 +79,17 @@ pub enum MetricBound {
     Level(f64),
 }
 
+impl Condition {
+    /// Returns the keys that the condition needs: those of its groups, and that of its metric.
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys = self.by.clone();
+        if let Metric::ShareOf(key, _) = self.metric {
+            keys.push(key);
+        }
+        keys
+    }
+}
+
 impl Metric {
     /// Returns whether the metric is computed from latencies.
     pub fn is_latency(&self) -> bool {

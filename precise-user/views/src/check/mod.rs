@@ -314,10 +314,7 @@ fn events(base: &Capture, new: &Capture, pairs: &Pairs) -> Vec<[EventSummary; 2]
 
 /// Checks that both captures recorded the data that a condition needs.
 fn can_be_asked(base: &Capture, new: &Capture, condition: &Condition) -> Result<(), PairError> {
-    let mut keys = condition.by.clone();
-    if let Metric::ShareOf(key, _) = condition.metric {
-        keys.push(key);
-    }
+    let keys = condition.keys();
     for (which, capture) in [("BASE", base), ("NEW", new)] {
         let latency: &[Dimension] = if condition.metric.is_latency() { &[Dimension::Latency] } else { &[] };
         let needs = needs::Needs::of::<CheckView>().with(latency);

@@ -1,5 +1,6 @@
 //! `precise check` as a view of the registry.
 
+use precise_model::keys::Key;
 use precise_model::Preset;
 
 use super::csv::check_csv;
@@ -61,6 +62,10 @@ samples cannot tell. docs/check.md has the grammar and the statistics.";
         let conditions = values.all("fail-on").iter().map(|text| parse(text)).collect::<Result<_, _>>();
         let conditions = conditions.map_err(|error| NoAnswer::usage(error.to_string()))?;
         Ok((conditions, values.number("limit")?))
+    }
+
+    fn keys((conditions, _): &Self::Options) -> Vec<Key> {
+        conditions.iter().flat_map(Condition::keys).collect()
     }
 
     fn answer(input: &mut Input<'_>, (conditions, _): &Self::Options) -> Result<CheckReport, NoAnswer> {

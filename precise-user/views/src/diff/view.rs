@@ -41,6 +41,10 @@ impl View for DiffView {
         Ok(DiffOptions { by, limit: Some(values.number("limit")?), ..DiffOptions::default() })
     }
 
+    fn keys(options: &Self::Options) -> Vec<Key> {
+        options.by.clone()
+    }
+
     fn answer(input: &mut Input<'_>, options: &DiffOptions) -> Result<Diff, NoAnswer> {
         diff(input.base()?, input.capture, options).map_err(|error| NoAnswer::usage(error.to_string()))
     }

@@ -1,5 +1,6 @@
 //! Registry entry of `precise fetch`.
 
+use precise_model::keys::Key;
 use precise_model::Preset;
 
 use super::csv::fetch_csv;
@@ -41,6 +42,10 @@ impl View for Fetches {
     fn options(values: &OptionValues) -> Result<FetchOptions, NoAnswer> {
         let (by, limit) = (values.keys("by")?, values.number("limit")?);
         Ok(FetchOptions { by, limit, ..FetchOptions::default() })
+    }
+
+    fn keys(options: &Self::Options) -> Vec<Key> {
+        options.by.clone().unwrap_or_default()
     }
 
     fn answer(input: &mut Input<'_>, options: &FetchOptions) -> Result<Fetch, NoAnswer> {

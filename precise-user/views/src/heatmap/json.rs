@@ -85,7 +85,7 @@ pub fn json(heatmap: &Heatmap) -> HeatmapJson<'_> {
         Axis::Latency { edges } => {
             edges.windows(2).map(|e| RowJson { from: Some(e[0]), to: Some(e[1]), ..row.clone() }).collect()
         }
-        Axis::Function { names } => names.iter().map(|n| RowJson { name: Some(n), ..row.clone() }).collect(),
+        Axis::Function { names } | Axis::Values { names, .. } => names.iter().map(|n| RowJson { name: Some(n), ..row.clone() }).collect(),
         Axis::Address { ranges } => ranges
             .iter()
             .flat_map(|range| {
@@ -123,6 +123,7 @@ pub fn json(heatmap: &Heatmap) -> HeatmapJson<'_> {
             Axis::Latency { .. } => "latency_cycles",
             Axis::Address { .. } => "address",
             Axis::Function { .. } => "function",
+            Axis::Values { key, .. } => key.name(),
         },
         rows,
         max_cell: heatmap.max_cell,

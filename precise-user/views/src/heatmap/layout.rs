@@ -5,6 +5,7 @@ use crate::render::plot::{clean, shorten, text_width, wrap};
 use crate::render::plot_area::{LARGE, LINE, MARGIN, SMALL, TITLE};
 use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::{Tick, duration, log_ticks};
+use precise_model::keys::Key;
 use precise_model::digits::{bytes, counted};
 
 /// The height below a plot: tick labels, the name of the axis, and space.
@@ -190,6 +191,8 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
         Axis::Latency { .. } => "Latency over time",
         Axis::Address { .. } => "Data addresses over time",
         Axis::Function { .. } => "Functions over time",
+        Axis::Values { key: Key::Field, .. } => "Fields over time",
+        Axis::Values { .. } => "Types over time",
     };
     let events = if h.events.is_empty() { String::new() } else { format!(" · {}", h.events.join(", ")) };
     let host = if h.host.is_empty() { String::new() } else { format!(" · {}", h.host) };
@@ -256,7 +259,7 @@ impl Rows {
         match &heatmap.axis {
             Axis::Latency { edges } => rows.latency(edges, base),
             Axis::Address { ranges } => rows.addresses(ranges, base),
-            Axis::Function { names } => rows.named(names.iter().rev(), NAMED_ROW),
+            Axis::Function { names } | Axis::Values { names, .. } => rows.named(names.iter().rev(), NAMED_ROW),
         }
         rows.edges.reverse();
         if !heatmap.rest.is_empty() {

@@ -54,6 +54,7 @@ use rustc_hash::FxHashMap;
 use crate::about::Run;
 use crate::again::Again;
 use crate::{needs, trust};
+use precise_model::keys::Key;
 use precise_model::digits::{counted, percent, thousands};
 use precise_model::{Capture, CpuGap, Dimension, Epoch, EventInfo, Ledger, Row};
 
@@ -84,6 +85,21 @@ pub enum YAxis {
     Address,
     /// The functions with the most samples.
     Function,
+    /// The types of the accessed objects with the most samples.
+    Type,
+    /// The fields of the accessed objects with the most samples.
+    Field,
+}
+
+impl YAxis {
+    /// Returns the group keys whose values are on the axis. Empty for an axis that is no group key.
+    pub const fn keys(self) -> &'static [Key] {
+        match self {
+            Self::Type => &[Key::Type],
+            Self::Field => &[Key::Field],
+            Self::Auto | Self::Latency | Self::Address | Self::Function => &[],
+        }
+    }
 }
 
 /// The dimension that gets one panel per value.

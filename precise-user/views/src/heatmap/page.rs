@@ -112,7 +112,7 @@ fn parts(heatmap: &Heatmap) -> Vec<Part> {
     };
     let on_axis = heatmap.axis.rows();
     let mut parts = match &heatmap.axis {
-        Axis::Function { .. } => vec![named(0..on_axis)],
+        Axis::Function { .. } | Axis::Values { .. } => vec![named(0..on_axis)],
         Axis::Latency { edges } => {
             let height = on_axis * LOW;
             vec![Part { rows: 0..on_axis, labels: Labels::Ticks(ticks(edges, height as f64)), height }]

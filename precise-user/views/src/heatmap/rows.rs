@@ -5,6 +5,8 @@ use rustc_hash::FxHashMap;
 
 use super::{DEFAULT_ROWS, HeatmapError, YAxis};
 use precise_model::digits::thousands;
+use precise_model::keys::Key;
+use precise_model::values::RawValue;
 use precise_model::{Capture, DataLocation, Name, NameId, Names, Reason, Row};
 
 /// The largest number of address ranges on the axis.
@@ -33,6 +35,13 @@ pub enum Axis {
         /// text.
         names: Vec<String>,
     },
+    /// Values of a group key; the one with the most samples is the highest.
+    Values {
+        /// The key.
+        key: Key,
+        /// The values. They come from binaries, so a renderer must expect any text.
+        names: Vec<String>,
+    },
 }
 
 impl Axis {
@@ -41,7 +50,7 @@ impl Axis {
         match self {
             Self::Latency { edges } => edges.len().saturating_sub(1),
             Self::Address { ranges } => ranges.iter().map(|r| r.rows).sum(),
-            Self::Function { names } => names.len(),
+            Self::Function { names } | Self::Values { names, .. } => names.len(),
         }
     }
 
@@ -51,6 +60,7 @@ impl Axis {
             Self::Latency { .. } => "latency (core cycles)",
             Self::Address { .. } => "data address",
             Self::Function { .. } => "function",
+            Self::Values { key, .. } => key.name(),
         }
     }
 }
@@ -113,8 +123,13 @@ pub(crate) fn place(
             missing("a data address", "record an event that has one, and group by address")
         }
         YAxis::Function if !has_code => missing("an instruction address", "record or import with --by ip"),
+        YAxis::Type | YAxis::Field if !has_code => {
+            missing("an instruction address", "record or import with --by ip")
+        }
         YAxis::Latency => Ok(by_latency(rows, lines)),
         YAxis::Address => Ok(by_address(capture, rows, lines)),
+        YAxis::Type => Ok(by_key(capture, rows, Key::Type, most.unwrap_or(functions).max(1))),
+        YAxis::Field => Ok(by_key(capture, rows, Key::Field, most.unwrap_or(functions).max(1))),
         YAxis::Auto if has_latency => Ok(by_latency(rows, lines)),
         YAxis::Auto if has_address => Ok(by_address(capture, rows, lines)),
         YAxis::Auto | YAxis::Function => Ok(by_function(capture, rows, most.unwrap_or(functions).max(1))),
@@ -245,10 +260,7 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> PlacedRows {
         })
         .collect();
     labels.reverse();
-    let others = match order.len() - shown {
-        1 => "1 other".to_owned(),
-        n => format!("{} others", thousands(n as u64)),
-    };
+    let others = other(order.len() - shown);
     let place: FxHashMap<FunctionKey, usize> =
         order.iter().take(shown).enumerate().map(|(i, (k, _))| (*k, i)).collect();
     let places: Vec<RowPlace> = rows
@@ -256,6 +268,35 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> PlacedRows {
         .map(|row| place.get(&key(row)).map_or(RowPlace::Others, |i| RowPlace::Row(shown - 1 - i)))
         .collect();
     with_rest(Axis::Function { names: labels }, &places, [others, String::new()])
+}
+
+/// Returns the name of the row for the values that have none of their own.
+fn other(left_out: usize) -> String {
+    match left_out {
+        1 => "1 other".to_owned(),
+        n => format!("{} others", thousands(n as u64)),
+    }
+}
+
+fn by_key(capture: &Capture, rows: &[&Row], key: Key, most: usize) -> PlacedRows {
+    let of = |row: &Row| RawValue::of(capture, row, key);
+    let mut groups: FxHashMap<RawValue, u64> = FxHashMap::default();
+    for row in rows {
+        let samples = groups.entry(of(row)).or_default();
+        *samples = samples.saturating_add(row.measures.count);
+    }
+    let mut order: Vec<(RawValue, u64)> = groups.into_iter().collect();
+    order.sort_by(|(key_a, a), (key_b, b)| b.cmp(a).then_with(|| key_a.compare(key_b, capture)));
+    let left_out = order.len().saturating_sub(most);
+    order.truncate(most);
+    order.reverse();
+    let names = order.iter().map(|(value, _)| value.value(capture, key).text()).collect();
+    let place: FxHashMap<RawValue, usize> = order.iter().enumerate().map(|(i, (value, _))| (*value, i)).collect();
+    let places: Vec<RowPlace> = rows
+        .iter()
+        .map(|row| place.get(&of(row)).map_or(RowPlace::Others, |i| RowPlace::Row(*i)))
+        .collect();
+    with_rest(Axis::Values { key, names }, &places, [other(left_out), String::new()])
 }
 
 fn text(names: &Names, name: Name) -> &str {

@@ -176,7 +176,7 @@ fn xterm(r: u8, g: u8, b: u8) -> u32 {
 pub(crate) fn labels(heatmap: &Heatmap) -> Vec<String> {
     let mut labels: Vec<String> = match &heatmap.axis {
         Axis::Latency { edges } => edges.windows(2).map(|e| short(e[0] as f64)).collect(),
-        Axis::Function { names } => names.clone(),
+        Axis::Function { names } | Axis::Values { names, .. } => names.clone(),
         Axis::Address { ranges } => ranges
             .iter()
             .flat_map(|r| {

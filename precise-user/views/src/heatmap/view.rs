@@ -4,6 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
+use precise_model::keys::Key;
+
 use super::json::{HeatmapJson, json};
 use super::text::{options_for, text};
 use super::{Heatmap, HeatmapError, HeatmapOptions, PanelBy, YAxis, heatmap, page, plot};
@@ -48,11 +50,13 @@ impl JsonSchema for Drawing {
 document_type!(Drawing: "heatmap" 1);
 
 /// The words of `--axis`.
-const AXES: [(&str, YAxis); 4] = [
+const AXES: [(&str, YAxis); 6] = [
     ("auto", YAxis::Auto),
     ("latency", YAxis::Latency),
     ("address", YAxis::Address),
     ("function", YAxis::Function),
+    ("type", YAxis::Type),
+    ("field", YAxis::Field),
 ];
 /// The words of `--panels`.
 const PANELS: [(&str, PanelBy); 5] = [
@@ -82,7 +86,14 @@ impl View for HeatmapView {
     const OPTIONS: &'static [Opt] = &[
         Opt::new(
             "axis",
-            OptionKind::Choice(&[("auto", ""), ("latency", ""), ("address", ""), ("function", "")]),
+            OptionKind::Choice(&[
+                ("auto", ""),
+                ("latency", ""),
+                ("address", ""),
+                ("function", ""),
+                ("type", ""),
+                ("field", ""),
+            ]),
             "WHAT",
             "Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions",
         )
@@ -118,6 +129,10 @@ impl View for HeatmapView {
             event: values.text("event").map(str::to_owned),
             ..HeatmapOptions::default()
         })
+    }
+
+    fn keys(options: &Self::Options) -> Vec<Key> {
+        options.y.keys().to_vec()
     }
 
     fn answer(input: &mut Input<'_>, options: &HeatmapOptions) -> Result<Drawing, NoAnswer> {

@@ -1,6 +1,6 @@
 //! Registry entry of `precise latency`.
 
-use precise_model::keys::Sort;
+use precise_model::keys::{Key, Sort};
 use precise_model::{Dimension, Preset};
 
 use super::csv::latency_csv;
@@ -51,6 +51,10 @@ impl View for LatencyView {
             limit: Some(values.number("limit")?),
             ..LatencyOptions::default()
         })
+    }
+
+    fn keys(options: &Self::Options) -> Vec<Key> {
+        options.by.clone().unwrap_or_default()
     }
 
     fn answer(input: &mut Input<'_>, options: &LatencyOptions) -> Result<Latency, NoAnswer> {

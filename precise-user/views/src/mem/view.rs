@@ -1,5 +1,6 @@
 //! Registry entry of `precise mem`.
 
+use precise_model::keys::Key;
 use precise_model::{Dimension, Preset};
 
 use super::csv::mem_csv;
@@ -40,6 +41,10 @@ impl View for MemView {
     fn options(values: &OptionValues) -> Result<MemOptions, NoAnswer> {
         let (by, sort) = (values.keys("by")?, values.sort("sort")?);
         Ok(MemOptions { by, sort, limit: Some(values.number("limit")?), ..MemOptions::default() })
+    }
+
+    fn keys(options: &Self::Options) -> Vec<Key> {
+        options.by.clone().unwrap_or_default()
     }
 
     fn answer(input: &mut Input<'_>, options: &MemOptions) -> Result<Mem, NoAnswer> {

@@ -1,6 +1,6 @@
 //! The report of `precise report --by` as a view of the registry.
 
-use precise_model::keys::Sort;
+use precise_model::keys::{Key, Sort};
 
 use super::csv::report_csv;
 use super::text::report_text;
@@ -51,6 +51,10 @@ impl View for ReportView {
             limit: Some(values.number("limit")?),
             ..ReportOptions::default()
         })
+    }
+
+    fn keys(options: &Self::Options) -> Vec<Key> {
+        options.by.clone()
     }
 
     fn answer(input: &mut Input<'_>, options: &ReportOptions) -> Result<Report, NoAnswer> {

@@ -1,5 +1,6 @@
 //! Registry entry of `precise tlb`.
 
+use precise_model::keys::Key;
 use precise_model::{Dimension, Preset};
 
 use super::csv::tlb_csv;
@@ -39,6 +40,10 @@ impl View for PageWalks {
     fn options(values: &OptionValues) -> Result<TlbOptions, NoAnswer> {
         let limit = Some(values.number("limit")?);
         Ok(TlbOptions { by: values.keys("by")?, limit, ..TlbOptions::default() })
+    }
+
+    fn keys(options: &Self::Options) -> Vec<Key> {
+        options.by.clone().unwrap_or_default()
     }
 
     fn answer(input: &mut Input<'_>, options: &TlbOptions) -> Result<Tlb, NoAnswer> {

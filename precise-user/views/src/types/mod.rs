@@ -40,6 +40,7 @@
 //! # Ok::<(), precise_views::ViewError>(())
 //! ```
 
+pub mod advise;
 mod check;
 pub mod csv;
 #[cfg(test)]
@@ -61,14 +62,14 @@ use super::about::{EventSummary, Run};
 use super::code::{Code, Tally, function_of};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
+use super::typing::{MAX_FUNCTIONS, NO_CODE, NO_FUNCTION, NOT_LOOKED_AT};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
+use advise::{Language, LayoutAdvice, VisitKey, Visits};
 use check::Bases;
-use precise_model::words;
+use precise_model::accesses::NO_ACCESS;
+use precise_model::sampled::SampledAccess;
 use precise_model::{Capture, Name, Row};
-
-/// Maximum number of functions whose code is read: those with the most samples.
-const MAX_FUNCTIONS: usize = 1000;
 
 /// Options for `precise types`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,11 +80,13 @@ pub struct TypesOptions {
     pub min_samples: u64,
     /// Show only types whose name is or contains one of these; empty for all.
     pub names: Vec<String>,
+    /// Whether to advise another order of the members.
+    pub advise: bool,
 }
 
 impl Default for TypesOptions {
     fn default() -> Self {
-        Self { limit: 20, min_samples: MIN_SAMPLES, names: Vec::new() }
+        Self { limit: 20, min_samples: MIN_SAMPLES, names: Vec::new(), advise: false }
     }
 }
 
@@ -180,6 +183,9 @@ pub struct SampledType {
     pub fields: Vec<SampledField>,
     /// Number of samples in padding, or in a part of the object that has no field.
     pub elsewhere: u64,
+    /// The members in another order, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<LayoutAdvice>,
 }
 
 /// A field of a type, with its samples.
@@ -237,6 +243,9 @@ struct Sorted<'a> {
     weighing: Weighing,
     types: BTreeMap<TypeLayout, Heat>,
     bases: Bases<'a>,
+    /// Of the types for which another order is asked.
+    visits: Visits,
+    options: &'a TypesOptions,
     typed: Tally,
     all: Samples,
     /// Samples by the reason: one word, and a few words.
@@ -263,11 +272,11 @@ struct FieldHeat {
 }
 
 /// Samples at instructions that access no memory: they are no accesses.
-const NO_ACCESS: (&str, &str) = ("no-access", "instruction without an access to memory");
+const WITHOUT_ACCESS: (&str, &str) = ("no-access", NO_ACCESS);
 
-fn of_event(
-    capture: &Capture,
-    options: &TypesOptions,
+fn of_event<'a>(
+    capture: &'a Capture,
+    options: &'a TypesOptions,
     index: usize,
     event: EventSummary,
     files: &mut dyn Code,
@@ -277,6 +286,8 @@ fn of_event(
         weighing: Weighing::of(capture, index),
         types: BTreeMap::new(),
         bases: Bases::of(capture),
+        visits: Visits::default(),
+        options,
         typed: Tally::default(),
         all: Samples::default(),
         untyped: BTreeMap::new(),
@@ -285,14 +296,14 @@ fn of_event(
         if number >= MAX_FUNCTIONS {
             at.values()
                 .flatten()
-                .for_each(|row| sorted.miss(row, ("not-looked-at", "function with fewer samples")));
+                .for_each(|row| sorted.miss(row, ("not-looked-at", NOT_LOOKED_AT)));
             continue;
         }
         let wanted: Vec<u64> = at.keys().copied().collect();
         match files.types(&id, &wanted) {
             Ok(code) => sorted.function(&code, &at),
             Err(_) => {
-                at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", "code not available")))
+                at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", NO_CODE)))
             }
         }
     }
@@ -312,7 +323,7 @@ impl<'a> Sorted<'a> {
                     samples.add(self.weighing.samples(row));
                     at.entry(location.function_offset).or_default().push(row);
                 }
-                None => self.miss(row, ("no-function", "code of no known function")),
+                None => self.miss(row, ("no-function", NO_FUNCTION)),
             }
         }
         let mut functions: Vec<_> = functions.into_iter().collect();
@@ -332,12 +343,11 @@ impl<'a> Sorted<'a> {
         for (offset, rows) in at {
             let accesses = found.get(offset).copied().unwrap_or_default();
             for row in rows {
-                let fetched = is_fetch(self.capture, row);
-                let access = chosen(accesses, row).filter(|_| !fetched);
+                let access = chosen(self.capture, accesses, row);
                 let object = access.map(|access| (access, access.object));
                 let layout = |object: Object| code.layouts.get(object.layout as usize);
                 match object {
-                    None => self.miss(row, NO_ACCESS),
+                    None => self.miss(row, WITHOUT_ACCESS),
                     Some((_, Err(why))) => self.miss(row, (tag(why), why.words())),
                     Some((access, Ok(object))) => match layout(object) {
                         Some(layout) => self.typed(row, access, object, layout, code),
@@ -360,6 +370,9 @@ impl<'a> Sorted<'a> {
         self.all.add(self.weighing.samples(row));
         self.typed.add(row, self.weighing);
         self.bases.add(row, object, layout, code);
+        if self.options.advise && named(layout, &self.options.names) {
+            self.visit(row, access, object, layout);
+        }
         let heat = self.types.entry(layout.clone()).or_default();
         let (loads, stores) = if access.writes { (0, count) } else { (count, 0) };
         heat.all.add(row, self.weighing);
@@ -378,12 +391,26 @@ impl<'a> Sorted<'a> {
         }
     }
 
+    /// Adds the samples of a row to the visits of its object.
+    fn visit(&mut self, row: &Row, access: TypedAccess, object: Object, layout: &TypeLayout) {
+        let exact = self.capture.meta.address_granule <= 1 && !object.indexed;
+        let data = row.data.and_then(|id| self.capture.data.get(id as usize)).filter(|_| exact);
+        let base = data.and_then(|data| data.runtime_address.checked_sub(object.offset));
+        let visit = base.map(|base| VisitKey { pid: row.pid, base, epoch: row.epoch, tid: row.tid });
+        let source = row.code.and_then(|id| self.capture.code.get(id as usize)).map(|code| code.source);
+        let language = match source {
+            Some(Name::Known(file)) => Language::of(self.capture.names.get(file)),
+            _ => Language::C,
+        };
+        self.visits.add(layout, object.offset, (row.measures.count, access.writes), visit, language);
+    }
+
     fn done(mut self, options: &TypesOptions, event: EventSummary, samples: u64) -> TypesEvent {
-        let no_access = self.untyped.get(&NO_ACCESS).copied().unwrap_or_default();
+        let no_access = self.untyped.get(&WITHOUT_ACCESS).copied().unwrap_or_default();
         let mut whole = self.typed.samples();
         self.untyped
             .iter()
-            .filter(|(why, _)| **why != NO_ACCESS)
+            .filter(|(why, _)| **why != WITHOUT_ACCESS)
             .for_each(|(_, samples)| whole.add(*samples));
         let accesses = self.all.count.saturating_sub(no_access.count);
         let checked = self.bases.judge();
@@ -454,6 +481,7 @@ impl<'a> Sorted<'a> {
             checked,
             uncertain: checked.is_uncertain(),
             elsewhere: heat.elsewhere,
+            advice: self.visits.advice(&layout),
             name: layout.name,
         }
     }
@@ -475,31 +503,14 @@ impl AddressChecks {
 }
 
 /// Returns the access that a sample is about; `None` if the instruction accesses no memory.
-fn chosen(accesses: &[TypedAccess], row: &Row) -> Option<TypedAccess> {
-    let [first, rest @ ..] = accesses else { return None };
-    if rest.is_empty() {
-        return Some(*first);
+fn chosen(capture: &Capture, accesses: &[TypedAccess], row: &Row) -> Option<TypedAccess> {
+    match SampledAccess::of(capture, row, accesses, |access| (access.reads, access.writes)) {
+        SampledAccess::Nothing => None,
+        SampledAccess::One(index) => accesses.get(index).copied(),
+        SampledAccess::Several => {
+            accesses.first().map(|first| TypedAccess { object: Err(Untyped::Several), ..*first })
+        }
     }
-    let fits = |access: &&TypedAccess| match words::op(row.data_source()) {
-        Some("LOAD") => access.reads,
-        Some("STORE") => access.writes,
-        _ => true,
-    };
-    let mut fitting = accesses.iter().filter(fits);
-    match (fitting.next(), fitting.next()) {
-        (Some(only), None) => Some(*only),
-        _ => Some(TypedAccess { object: Err(Untyped::Several), ..*first }),
-    }
-}
-
-/// Returns whether a sample is about the bytes of its own instruction, as a page fault may be.
-fn is_fetch(capture: &Capture, row: &Row) -> bool {
-    /// The maximum length of an instruction in bytes (Intel SDM 2A, §2.3.11).
-    const LONGEST: u64 = 15;
-    let code = row.code.and_then(|id| capture.code.get(id as usize));
-    let data = row.data.and_then(|id| capture.data.get(id as usize));
-    let distance = code.zip(data).and_then(|(c, d)| d.runtime_address.checked_sub(c.runtime_address));
-    distance.is_some_and(|distance| distance < LONGEST)
 }
 
 /// Returns whether a type is one of those that the user named.

@@ -1,5 +1,6 @@
 //! Types and fields as text.
 
+use super::advise::{LayoutAdvice, MeanLines};
 use super::{AddressChecks, SampledType, TypeProfile, TypesEvent};
 use crate::group_table::too_few;
 use crate::render::TextOptions;
@@ -8,7 +9,7 @@ use crate::render::table::{Table, TableColumn};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;
 use precise_model::digits::thousands;
-use precise_model::text::{Cut, sanitize};
+use precise_model::text::{Cut, sanitize, wrap};
 
 /// Number of bytes of a cache line.
 const LINE: u64 = 64;
@@ -28,11 +29,14 @@ pub fn types_text(view: &TypeProfile, layouts: bool, options: &TextOptions) -> S
             }
             _ => String::new(),
         };
-        out += &account(event);
+        out += &account(event, options);
         out.push('\n');
         if layouts {
             for ty in &event.types {
-                out += &layout(ty, options);
+                out += &match &ty.advice {
+                    Some(advice) => advised(ty, advice, options),
+                    None => layout(ty, options),
+                };
                 out.push('\n');
             }
             if event.types.is_empty() {
@@ -66,7 +70,7 @@ pub fn types_text(view: &TypeProfile, layouts: bool, options: &TextOptions) -> S
 }
 
 /// Formats how much is known.
-fn account(event: &TypesEvent) -> String {
+fn account(event: &TypesEvent, options: &TextOptions) -> String {
     let AddressChecks { confirmed, contradicted, not_checkable } = event.checked;
     let all = event.checked.all();
     let part = |samples| Share::wilson(samples, all.max(1)).value * 100.0;
@@ -77,14 +81,13 @@ fn account(event: &TypesEvent) -> String {
     );
     if all > 0 {
         out += &format!(
-            " By address: {:.1}% confirmed,\n{:.1}% contradicted, {:.1}% not checkable.",
+            " By address: {:.1}% confirmed, {:.1}% contradicted, {:.1}% not checkable.",
             part(confirmed),
             part(contradicted),
             part(not_checkable)
         );
     }
-    out.push('\n');
-    out
+    wrap(&out, options.width, 0) + "\n"
 }
 
 fn types(event: &TypesEvent, options: &TextOptions) -> String {
@@ -131,6 +134,36 @@ fn untyped(event: &TypesEvent, options: &TextOptions) -> String {
         return String::new();
     }
     table.render(options.table_width(), options.style)
+}
+
+/// Formats a struct with its members in another order, and what that would change.
+fn advised(ty: &SampledType, advice: &LayoutAdvice, options: &TextOptions) -> String {
+    let name = sanitize(&ty.name);
+    let mut out = format!("{name}: {} bytes, {} samples\n\n", thousands(ty.size), thousands(ty.samples));
+    if let Some(refused) = &advice.refused {
+        return out + &wrap(&sanitize(refused), options.width, 0) + "\n";
+    }
+    out += &advice.definition;
+    let lines = |lines: &MeanLines| format!("{:.2} ({:.2} to {:.2})", lines.value, lines.low, lines.high);
+    let mut said = format!(
+        "A visit is an object that a thread uses in an epoch. {} visits to {} objects were sampled. Each \
+         touches {} cache lines now, and {} with this order: {} fewer.",
+        thousands(advice.visits),
+        thousands(advice.objects),
+        lines(&advice.lines_now),
+        lines(&advice.lines_advised),
+        lines(&advice.saved),
+    );
+    if advice.members.iter().any(|member| member.write_shared) {
+        said += " Members that one thread writes and another uses have a line of their own, which may make \
+                 a visit touch more lines, but keeps the others from waiting for these.";
+    }
+    if !advice.by_affinity {
+        said += " Too few visits used two members or more, so the order is that of the samples alone.";
+    }
+    said += " Allocate the objects at multiples of 64 bytes, or the lines begin elsewhere.";
+    out.push('\n');
+    out + &wrap(&said, options.width, 0) + "\n"
 }
 
 fn layout(ty: &SampledType, options: &TextOptions) -> String {

@@ -28,6 +28,10 @@ impl View for TypesView {
             command: "precise types Order",
             says: "Show the layout of the types whose name contains `Order`, with the samples of each field.",
         },
+        Example {
+            command: "precise types --advise Order",
+            says: "Print `Order` with the fields that are used together on one cache line.",
+        },
     ];
     const CODE: bool = true;
     const OPTIONS: &'static [Opt] = &[
@@ -39,6 +43,12 @@ impl View for TypesView {
         )
         .positional()
         .several(),
+        Opt::new(
+            "advise",
+            OptionKind::Flag,
+            "",
+            "Print the struct with its members in a better order, and how many lines that saves",
+        ),
         Opt::limit("20", "Show N types of each event"),
     ];
     type Options = TypesOptions;
@@ -46,7 +56,12 @@ impl View for TypesView {
 
     fn options(values: &OptionValues) -> Result<TypesOptions, NoAnswer> {
         let names = values.all("types").to_vec();
-        Ok(TypesOptions { limit: values.number("limit")?, names, ..TypesOptions::default() })
+        let advise = values.flag("advise");
+        if advise && names.is_empty() {
+            return Err(NoAnswer::usage("--advise needs the name of a type".to_owned())
+                .advise("`precise types` lists the types that the samples access."));
+        }
+        Ok(TypesOptions { limit: values.number("limit")?, names, advise, ..TypesOptions::default() })
     }
 
     fn answer(input: &mut Input<'_>, options: &TypesOptions) -> Result<TypeProfile, NoAnswer> {

@@ -14,6 +14,7 @@ pub mod trial;
 use std::fmt::Debug;
 use std::path::Path;
 
+use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Preset, Selection};
 
 use crate::ViewError;
@@ -62,6 +63,12 @@ pub trait View: Debug + Sync + 'static {
     ///
     /// Returns an error if a value is not valid.
     fn options(values: &OptionValues) -> Result<Self::Options, NoAnswer>;
+
+    /// Returns the keys by which the answer groups. If a key needs the types of accesses, they are
+    /// looked up before the question is asked.
+    fn keys(_options: &Self::Options) -> Vec<Key> {
+        Vec::new()
+    }
 
     /// Answers the question.
     ///
@@ -223,6 +230,16 @@ impl<'a> Input<'a> {
         Self { base: Some(base), ..Self::of(capture, code) }
     }
 
+    /// Checks that the types of the accesses were looked up.
+    fn has_types(&self, key: Key) -> Result<(), NoAnswer> {
+        if self.base.into_iter().chain([self.capture]).all(|capture| capture.types.is_some()) {
+            return Ok(());
+        }
+        let text =
+            format!("{key} is read from the debug information of binaries, which this command does not read");
+        Err(NoAnswer::usage(text).advise("Write a capture, and group it with `precise report --by type`."))
+    }
+
     /// Returns the earlier of two captures.
     ///
     /// # Errors
@@ -344,6 +361,13 @@ pub trait AnyView: Debug + Sync {
     /// Returns an error if a value is not valid.
     fn check(&self, values: &OptionValues) -> Result<(), NoAnswer>;
 
+    /// Returns the keys by which the answer groups; see [`View::keys`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is not valid.
+    fn keys(&self, values: &OptionValues) -> Result<Vec<Key>, NoAnswer>;
+
     /// Answers the question.
     ///
     /// # Errors
@@ -458,8 +482,15 @@ impl<V: View> AnyView for V {
         V::options(values).map(drop)
     }
 
+    fn keys(&self, values: &OptionValues) -> Result<Vec<Key>, NoAnswer> {
+        Ok(V::keys(&V::options(values)?))
+    }
+
     fn answer(&self, input: &mut Input<'_>, values: &OptionValues) -> Result<Box<dyn AnyAnswer>, NoAnswer> {
         let options = V::options(values)?;
+        if let Some(key) = V::keys(&options).into_iter().find(|key| key.needs_types()) {
+            input.has_types(key)?;
+        }
         let answer = V::answer(input, &options)?;
         Ok(Box::new(Answered::<V> { answer, options }))
     }

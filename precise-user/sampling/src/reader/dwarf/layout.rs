@@ -35,7 +35,8 @@ impl TypeTable<'_, '_> {
         let asked = self.get(ty).and_then(|node| node.alignment).filter(|n| n.is_power_of_two());
         if self.shape(ty) != TypeShape::Composite {
             let alignment = if size.is_power_of_two() && size <= MAX_ALIGNMENT { size } else { 1 };
-            return TypeLayout { name, kind: Kind::Scalar, size, alignment, fields: Vec::new(), cut: false };
+            let (fields, members) = (Vec::new(), Vec::new());
+            return TypeLayout { name, kind: Kind::Scalar, size, alignment, fields, members, cut: false };
         }
         let mut fields = Fields { alignment: 1, ..Fields::default() };
         let kind = self.kind(ty);
@@ -46,7 +47,30 @@ impl TypeTable<'_, '_> {
         fields.all.sort_by(|a, b| (a.offset, b.size, &a.name).cmp(&(b.offset, a.size, &b.name)));
         let sound = !fields.packed && size.is_multiple_of(fields.alignment);
         let alignment = asked.unwrap_or(if sound { fields.alignment } else { 1 });
-        TypeLayout { name, kind, size, alignment, fields: fields.all, cut: fields.cut }
+        let members = if kind == Kind::Struct { self.declared(ty).unwrap_or_default() } else { Vec::new() };
+        TypeLayout { name, kind, size, alignment, fields: fields.all, members, cut: fields.cut }
+    }
+
+    /// Returns the members of a struct as it declares them; `None` if their order is not free.
+    fn declared(&mut self, ty: TypeId) -> Option<Vec<Field>> {
+        let members = self.members(ty);
+        let free = |member: &Member| {
+            member.role == Role::Field
+                && member.bits.is_none()
+                && !member.name.is_empty()
+                && !member.name.starts_with("_vptr")
+        };
+        if members.len() > MAX_FIELDS || !members.iter().all(free) {
+            return None;
+        }
+        let mut declared = Vec::new();
+        for member in members.iter() {
+            let (name, offset) = (bounded(member.name.clone()), member.offset);
+            let (type_name, size) = (self.named(member.ty, 0, true), self.size_of(member.ty));
+            declared.push(Field { name, type_name, offset, size });
+        }
+        declared.sort_by_key(|field| field.offset);
+        Some(declared)
     }
 
     fn kind(&mut self, ty: TypeId) -> Kind {
@@ -161,27 +185,37 @@ impl TypeTable<'_, '_> {
 
     /// Returns the name of a type, as its language writes it.
     fn name(&mut self, ty: TypeId, depth: usize) -> String {
+        self.named(ty, depth, false)
+    }
+
+    /// Returns the name of a type; with `tagged` after `struct` or `union`, as C declares it.
+    fn named(&mut self, ty: TypeId, depth: usize, tagged: bool) -> String {
         let Some(node) = self.get(ty) else { return String::new() };
         let (name, tag) = (node.name.clone(), node.tag);
         if depth > MAX_DEPTH {
             return "…".to_owned();
         }
         if let TypeShape::Array { element } = self.shape(ty) {
-            let of = self.name(element, depth + 1);
+            let of = self.named(element, depth + 1, tagged);
             let (whole, one) = (self.size_of(ty), self.size_of(element));
             let count = whole.checked_div(one).unwrap_or(0);
             return bounded(if count > 0 { format!("{of}[{count}]") } else { format!("{of}[]") });
         }
         if !name.is_empty() {
-            return name;
+            return match tag {
+                dw::DW_TAG_structure_type if tagged => format!("struct {name}"),
+                dw::DW_TAG_union_type if tagged => format!("union {name}"),
+                dw::DW_TAG_enumeration_type if tagged => format!("enum {name}"),
+                _ => name,
+            };
         }
         match tag {
             dw::DW_TAG_pointer_type => {
-                let to = self.pointee(ty).map(|to| self.name(to, depth + 1));
+                let to = self.pointee(ty).map(|to| self.named(to, depth + 1, tagged));
                 bounded(format!("{}*", to.unwrap_or_else(|| "void".to_owned())))
             }
             dw::DW_TAG_reference_type | dw::DW_TAG_rvalue_reference_type => {
-                let to = self.pointee(ty).map(|to| self.name(to, depth + 1));
+                let to = self.pointee(ty).map(|to| self.named(to, depth + 1, tagged));
                 bounded(format!("{}&", to.unwrap_or_default()))
             }
             dw::DW_TAG_subroutine_type => "function".to_owned(),

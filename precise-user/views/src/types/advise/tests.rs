@@ -1,0 +1,126 @@
+//! Tests of the advice with planted layouts.
+
+use precise_code::types::{Field, Kind, TypeLayout};
+
+use super::{Language, LayoutAdvice, VisitKey, Visits};
+
+/// `struct Order { long a; char cold[56]; long b; char rest[56]; long seq; }`
+fn order() -> TypeLayout {
+    let field = |name: &str, ty: &str, offset, size| Field {
+        name: name.into(),
+        type_name: ty.into(),
+        offset,
+        size,
+    };
+    let members = vec![
+        field("a", "long", 0, 8),
+        field("cold", "char[56]", 8, 56),
+        field("b", "struct point*", 64, 8),
+        field("rest", "char[56]", 72, 56),
+        field("seq", "long", 128, 8),
+    ];
+    let fields = members.clone();
+    TypeLayout { name: "Order".into(), kind: Kind::Struct, size: 136, alignment: 8, fields, members, cut: false }
+}
+
+/// Visits of one thread that reads `a` and `b` of each object together.
+fn visits(layout: &TypeLayout, language: Language) -> Visits {
+    let mut visits = Visits::default();
+    for object in 0..50 {
+        for offset in [0, 64] {
+            let key = VisitKey { pid: 7, base: 0x1_0000 + object * 192, epoch: 0, tid: 1 };
+            visits.add(layout, offset, (3, false), Some(key), language);
+        }
+    }
+    visits
+}
+
+fn names(advice: &LayoutAdvice) -> Vec<(&str, u64)> {
+    advice.members.iter().map(|member| (member.name.as_str(), member.offset)).collect()
+}
+
+#[test]
+fn members_that_are_used_together_get_one_line() {
+    let layout = order();
+    let advice = visits(&layout, Language::C).advice(&layout).unwrap();
+    assert_eq!(advice.refused, None);
+    assert_eq!(names(&advice)[..2], [("a", 0), ("b", 8)]);
+    assert_eq!((advice.visits, advice.objects, advice.by_affinity), (50, 50, true));
+    let mean = |lines: super::MeanLines| (lines.value, lines.low, lines.high);
+    assert_eq!(mean(advice.lines_now), (2.0, 2.0, 2.0));
+    assert_eq!(mean(advice.lines_advised), (1.0, 1.0, 1.0));
+    assert_eq!(mean(advice.saved), (1.0, 1.0, 1.0));
+    // The order needs no more room.
+    assert_eq!(advice.size, 136);
+    assert!(advice.definition.starts_with("struct Order {\n    long a;"), "{}", advice.definition);
+    assert!(advice.definition.contains("\n    struct point* b; "), "{}", advice.definition);
+    assert!(advice.definition.contains("\n    char cold[56]; "), "{}", advice.definition);
+}
+
+#[test]
+fn affinity_decides_among_members_of_the_same_heat() {
+    let layout = order();
+    let mut visits = visits(&layout, Language::C);
+    // `seq` is as hot as `b`, and never used with `a`.
+    for object in 0..50 {
+        let key = VisitKey { pid: 7, base: 0x9_0000 + object * 192, epoch: 0, tid: 1 };
+        visits.add(&layout, 128, (4, false), Some(key), Language::C);
+        visits.add(&layout, 80, (4, false), Some(key), Language::C);
+    }
+    let advice = visits.advice(&layout).unwrap();
+    let order: Vec<&str> = advice.members.iter().map(|member| member.name.as_str()).collect();
+    let line = |name| advice.members.iter().find(|member| member.name == name).unwrap().offset / 64;
+    assert_eq!(line("a"), line("b"), "{order:?}");
+    assert_eq!(line("rest"), line("seq"), "{order:?}");
+}
+
+#[test]
+fn what_one_thread_writes_and_another_uses_is_alone() {
+    let layout = order();
+    let mut visits = visits(&layout, Language::Rust);
+    for (tid, writes) in [(1, true), (2, false)] {
+        let key = VisitKey { pid: 7, base: 0x1_0000, epoch: 0, tid };
+        visits.add(&layout, 128, (100, writes), Some(key), Language::Rust);
+    }
+    let advice = visits.advice(&layout).unwrap();
+    let seq = advice.members.last().unwrap();
+    assert_eq!((seq.name.as_str(), seq.write_shared, seq.offset % 64), ("seq", true, 0));
+    let others = advice.members.iter().filter(|member| member.name != "seq");
+    assert!(others.clone().all(|member| !member.write_shared && (member.offset + member.size).div_ceil(64) <= seq.offset / 64));
+    assert_eq!(advice.size % 64, 0);
+    assert!(advice.definition.starts_with("#[repr(C, align(64))]\nstruct Order {\n"), "{}", advice.definition);
+    assert!(advice.definition.contains("cold: [char; 56],"), "{}", advice.definition);
+    // Two threads that only read do not share by writing.
+    let mut visits = super::tests::visits(&layout, Language::C);
+    for tid in [1, 2] {
+        let key = VisitKey { pid: 7, base: 0x1_0000, epoch: 0, tid };
+        visits.add(&layout, 128, (100, false), Some(key), Language::C);
+    }
+    assert!(visits.advice(&layout).unwrap().members.iter().all(|member| !member.write_shared));
+}
+
+#[test]
+fn alignment_is_kept_and_each_member_has_its_bytes() {
+    let layout = order();
+    let advice = visits(&layout, Language::Cpp).advice(&layout).unwrap();
+    let mut places: Vec<(u64, u64)> = advice.members.iter().map(|m| (m.offset, m.size)).collect();
+    places.sort_unstable();
+    assert_eq!(places.len(), layout.members.len());
+    assert!(places.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{places:?}");
+    for member in advice.members.iter().filter(|member| member.size == 8) {
+        assert_eq!(member.offset % 8, 0, "{}", member.name);
+    }
+}
+
+#[test]
+fn a_fixed_order_is_refused_with_the_reason() {
+    let layout = TypeLayout { members: Vec::new(), ..order() };
+    let advice = visits(&layout, Language::Cpp).advice(&layout).unwrap();
+    assert!(advice.refused.unwrap().starts_with("The order of the members of Order is not free"));
+    assert_eq!(advice.definition, "");
+    // Without addresses, no visit is known.
+    let layout = order();
+    let mut visits = Visits::default();
+    visits.add(&layout, 0, (3, false), None, Language::C);
+    assert!(visits.advice(&layout).unwrap().refused.unwrap().contains("--granule 1"));
+}
