@@ -295,7 +295,7 @@ fn what_cannot_be_known_has_a_reason_and_a_command() {
 #[test]
 fn samples_without_names_have_no_hot_spot_and_an_import_is_made_again() {
     let mut builder = CaptureBuilder::new();
-    builder.cell().samples(500).code(0x1000, "/bin/app", "", "", 0);
+    builder.cell().samples(500).code(0x1000, "", "", "", 0);
     builder.meta().dimensions = vec![Dimension::Ip];
     let dimensions = vec![Dimension::Ip, Dimension::Source, Dimension::Cpu];
     let origin = Origin { file: "my perf.data".into(), dimensions, ..Origin::default() };

@@ -40,7 +40,7 @@ cycles (cpu/event=0x3c/pp)
      Share  Samples  Avg  p50  p90  p99  Max  Function                 Module
 70.0% ±2.9      700   12   12   12   12   12  alloc::vec:…from_within  app
 29.0% ±2.9      290  303  304  304    -  310  parse                    app
- 1.0% ±0.8       10   40   40    -    -   40  [no symbol]              libc.so.6
+ 1.0% ±0.8       10   40   40    -    -   40  libc.so.6+0x0            libc.so.6
 
      Share  Samples  Avg  p50  p90  p99  Max  Line
 70.0% ±2.9      700   12   12   12   12   12  /src/alloc/src/vec/mod.rs:2042
