@@ -56,7 +56,7 @@ pub fn parts(_setting: &Rc<Setting>) -> Result<Vec<Part>> {
         out,
         "\n{}\n\n",
         filled(&format!(
-            "All tables of a run share {:.0} MB, so that 512 CPUs take no more than 128 do. An epoch has \
+            "All tables of a run share {:.0} MB, so that 512 CPUs take no more than twice what 128 do. An epoch has \
              fewer samples of a CPU there than a CPU has cells, so the smaller tables do not fill; where they \
              do, they are read earlier. Names and histories of processes take at most {names:.0} MB on \
              a machine of 2 TB, and 1,000 containers a few hundred bytes each.",
