@@ -6,6 +6,7 @@ pub mod interval;
 mod repeat;
 mod series;
 mod spike;
+mod trend;
 mod when;
 
 pub(super) use series::is_far;
@@ -169,7 +170,10 @@ fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -
         }
         let said = match is_slower {
             true => slow_part(line, change),
-            false => around(line, change).and_then(|around| Some((change.clone(), around.rate()?))),
+            false => around(line, change)
+                .and_then(|around| around.rate())
+                .or_else(|| trend::said(line, line.users.get(change.user)?, &change.when))
+                .map(|said| (change.clone(), said)),
         };
         let Some((change, Said { number, threshold, says, .. })) = said else { continue };
         let (others, mut details) = others(line, changes, &change);

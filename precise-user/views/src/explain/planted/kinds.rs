@@ -420,6 +420,18 @@ pub(super) const KINDS: &[Planted] = &[
             access.samples *= if access.service == 0 && access.epoch == 37 { times } else { 1.0 };
         },
     },
+    Planted {
+        name: "the samples of a service fall steadily",
+        strengths: [80.0, 60.0, 25.0],
+        unit: "% of its rate are left at the end",
+        topics: &[Topic::Change],
+        says: &["/db", "a second"],
+        plant: |left, access| {
+            if access.service == 2 {
+                access.samples *= 1.0 - (1.0 - left / 100.0) * access.epoch as f64 / EPOCHS as f64;
+            }
+        },
+    },
 ];
 
 /// Makes `share` percent of the loads find a line modified, of which each thread of a service uses
