@@ -1,5 +1,5 @@
-use crate::annotate::{AnnotateOptions, AnnotatedFunction, Annotation, annotate};
 use crate::annotate::text::{Detail, annotate_text};
+use crate::annotate::{AnnotateOptions, AnnotatedFunction, Annotation, annotate};
 use crate::code::Code;
 use crate::render::TextOptions;
 use precise_code::types::TypedCode;

@@ -89,7 +89,11 @@ impl<'a> Uses<'a> {
     }
 }
 
-fn sentence(line: u64, (side, uses): (&Side<'_>, &Uses<'_>), (other, others): (&Side<'_>, &Uses<'_>)) -> String {
+fn sentence(
+    line: u64,
+    (side, uses): (&Side<'_>, &Uses<'_>),
+    (other, others): (&Side<'_>, &Uses<'_>),
+) -> String {
     let (a, b) = (side.field, other.field);
     let both = format!("`{a}` ({}) and `{b}` ({})", uses.words(), others.words());
     let one = a.type_name == b.type_name && side.base == other.base;

@@ -6,8 +6,8 @@ use precise_common::data_src::DataSource;
 use precise_common::hitm::Hitm;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::result::{Classes, ProcessPair, SharedAccess, SharedBytes, SharedLine, WidthFrom};
 use super::fields;
+use super::result::{Classes, ProcessPair, SharedAccess, SharedBytes, SharedLine, WidthFrom};
 use super::verdict::{self, SharingVerdict, Touch};
 use crate::code::{Code, function_of};
 use crate::stats::{Samples, Weight};

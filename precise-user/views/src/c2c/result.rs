@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SharingVerdict;
-use crate::typing::AccessedField;
 use crate::about::{EventSummary, Run};
 use crate::stats::{Samples, Share};
+use crate::typing::AccessedField;
 
 /// Cache lines that cores contend for.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -3,9 +3,9 @@
 use super::*;
 use crate::render::TextOptions;
 use crate::testing::shown;
+use precise_code::types::{Object, TypedAccess, TypedCode};
 use precise_code::{FunctionId, Instruction};
 use precise_model::testing::{CaptureBuilder, ibs_op};
-use precise_code::types::{Object, TypedAccess, TypedCode};
 use precise_model::{C2C_DIMENSIONS, CodeLocation, Name, Owner, Reason};
 
 /// Data sources: a load that found its line modified in another core complex of the same node; a

@@ -85,7 +85,9 @@ pub fn json(heatmap: &Heatmap) -> HeatmapJson<'_> {
         Axis::Latency { edges } => {
             edges.windows(2).map(|e| RowJson { from: Some(e[0]), to: Some(e[1]), ..row.clone() }).collect()
         }
-        Axis::Function { names } | Axis::Values { names, .. } => names.iter().map(|n| RowJson { name: Some(n), ..row.clone() }).collect(),
+        Axis::Function { names } | Axis::Values { names, .. } => {
+            names.iter().map(|n| RowJson { name: Some(n), ..row.clone() }).collect()
+        }
         Axis::Address { ranges } => ranges
             .iter()
             .flat_map(|range| {

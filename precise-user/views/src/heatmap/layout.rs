@@ -5,8 +5,8 @@ use crate::render::plot::{clean, shorten, text_width, wrap};
 use crate::render::plot_area::{LARGE, LINE, MARGIN, SMALL, TITLE};
 use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::{Tick, duration, log_ticks};
-use precise_model::keys::Key;
 use precise_model::digits::{bytes, counted};
+use precise_model::keys::Key;
 
 /// The height below a plot: tick labels, the name of the axis, and space.
 const FOOT: i32 = 56;
@@ -259,7 +259,9 @@ impl Rows {
         match &heatmap.axis {
             Axis::Latency { edges } => rows.latency(edges, base),
             Axis::Address { ranges } => rows.addresses(ranges, base),
-            Axis::Function { names } | Axis::Values { names, .. } => rows.named(names.iter().rev(), NAMED_ROW),
+            Axis::Function { names } | Axis::Values { names, .. } => {
+                rows.named(names.iter().rev(), NAMED_ROW)
+            }
         }
         rows.edges.reverse();
         if !heatmap.rest.is_empty() {

@@ -54,8 +54,8 @@ use rustc_hash::FxHashMap;
 use crate::about::Run;
 use crate::again::Again;
 use crate::{needs, trust};
-use precise_model::keys::Key;
 use precise_model::digits::{counted, percent, thousands};
+use precise_model::keys::Key;
 use precise_model::{Capture, CpuGap, Dimension, Epoch, EventInfo, Ledger, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};

@@ -291,11 +291,10 @@ fn by_key(capture: &Capture, rows: &[&Row], key: Key, most: usize) -> PlacedRows
     order.truncate(most);
     order.reverse();
     let names = order.iter().map(|(value, _)| value.value(capture, key).text()).collect();
-    let place: FxHashMap<RawValue, usize> = order.iter().enumerate().map(|(i, (value, _))| (*value, i)).collect();
-    let places: Vec<RowPlace> = rows
-        .iter()
-        .map(|row| place.get(&of(row)).map_or(RowPlace::Others, |i| RowPlace::Row(*i)))
-        .collect();
+    let place: FxHashMap<RawValue, usize> =
+        order.iter().enumerate().map(|(i, (value, _))| (*value, i)).collect();
+    let places: Vec<RowPlace> =
+        rows.iter().map(|row| place.get(&of(row)).map_or(RowPlace::Others, |i| RowPlace::Row(*i))).collect();
     with_rest(Axis::Values { key, names }, &places, [other(left_out), String::new()])
 }
 

@@ -294,17 +294,13 @@ fn of_event<'a>(
     };
     for (number, (id, at)) in sorted.functions(index).into_iter().enumerate() {
         if number >= MAX_FUNCTIONS {
-            at.values()
-                .flatten()
-                .for_each(|row| sorted.miss(row, ("not-looked-at", NOT_LOOKED_AT)));
+            at.values().flatten().for_each(|row| sorted.miss(row, ("not-looked-at", NOT_LOOKED_AT)));
             continue;
         }
         let wanted: Vec<u64> = at.keys().copied().collect();
         match files.types(&id, &wanted) {
             Ok(code) => sorted.function(&code, &at),
-            Err(_) => {
-                at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", NO_CODE)))
-            }
+            Err(_) => at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", NO_CODE))),
         }
     }
     sorted.done(options, event, super::samples(capture, index))

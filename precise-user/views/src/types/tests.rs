@@ -22,7 +22,15 @@ fn order() -> TypeLayout {
     let field = |name: &str, offset| Field { name: name.into(), type_name: "long".into(), offset, size: 8 };
     let fields = vec![field("next", 0), field("id", 8), field("seq", 64)];
     let members = fields.clone();
-    TypeLayout { name: "Order".into(), kind: Kind::Struct, size: 128, alignment: 8, fields, members, cut: false }
+    TypeLayout {
+        name: "Order".into(),
+        kind: Kind::Struct,
+        size: 128,
+        alignment: 8,
+        fields,
+        members,
+        cut: false,
+    }
 }
 
 impl Code for Orders {

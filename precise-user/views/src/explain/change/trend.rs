@@ -66,11 +66,11 @@ fn rates(line: &Timeline, user: &User) -> Vec<Rate> {
 /// fewer than two.
 fn fit(rates: &[Rate]) -> Option<(f64, Rate)> {
     let weight: f64 = rates.iter().map(|of| of.weight).sum();
-    let mean = |value: &dyn Fn(&Rate) -> f64| rates.iter().map(|of| of.weight * value(of)).sum::<f64>() / weight;
+    let mean =
+        |value: &dyn Fn(&Rate) -> f64| rates.iter().map(|of| of.weight * value(of)).sum::<f64>() / weight;
     let middle = Rate { at: mean(&|of| of.at), rate: mean(&|of| of.rate), weight };
     let spread: f64 = rates.iter().map(|of| of.weight * (of.at - middle.at).powi(2)).sum();
-    let moves =
-        rates.iter().map(|of| of.weight * (of.at - middle.at) * (of.rate - middle.rate)).sum::<f64>();
+    let moves = rates.iter().map(|of| of.weight * (of.at - middle.at) * (of.rate - middle.rate)).sum::<f64>();
     (spread > 0.0).then(|| (moves / spread, middle))
 }
 
@@ -123,7 +123,9 @@ mod tests {
         let fell = said_of((0..60).map(|at| 1000.0 - 500.0 * (f64::from(at) + 0.5) / 60.0));
         let says = "the rate at the start: the samples of /db fell steadily, from 1,000 to 500 a second";
         assert_eq!(fell.as_deref(), Some(says));
-        assert!(said_of((0..60).map(|at| f64::from(100 + at * 10))).is_some_and(|says| says.contains("rose")));
+        assert!(
+            said_of((0..60).map(|at| f64::from(100 + at * 10))).is_some_and(|says| says.contains("rose"))
+        );
         assert_eq!(said_of((0..60).map(|at| if at < 30 { 1000.0 } else { 700.0 })), None);
         assert_eq!(said_of((0..60).map(|at| 1000.0 - f64::from(at))), None);
         assert_eq!(said_of(std::iter::empty()), None);

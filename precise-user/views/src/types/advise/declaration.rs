@@ -25,9 +25,9 @@ impl Language {
     pub fn type_name(self, name: &str) -> String {
         match self {
             Self::C => name.to_owned(),
-            Self::Cpp | Self::Rust => {
-                ["struct ", "union ", "enum "].iter().fold(name.to_owned(), |name, word| name.replace(word, ""))
-            }
+            Self::Cpp | Self::Rust => ["struct ", "union ", "enum "]
+                .iter()
+                .fold(name.to_owned(), |name, word| name.replace(word, "")),
         }
     }
 

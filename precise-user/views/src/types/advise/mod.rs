@@ -219,7 +219,10 @@ fn refusal(layout: &TypeLayout, of_type: &OfType) -> Option<String> {
         return Some(format!("The order of the members of {} is not free: {what}.", layout.name));
     }
     if layout.members.last().is_some_and(|member| member.size == 0) {
-        return Some(format!("The last member of {} has no fixed size, so it must stay the last.", layout.name));
+        return Some(format!(
+            "The last member of {} has no fixed size, so it must stay the last.",
+            layout.name
+        ));
     }
     of_type.visits.is_empty().then(|| {
         "No sample says which object it accessed. Record exact data addresses: --granule 1.".to_owned()
@@ -252,9 +255,10 @@ fn alignment(field: &Field, most: u64) -> u64 {
 
 /// Returns the index of the member that contains a byte.
 fn member_at(layout: &TypeLayout, offset: u64) -> Option<usize> {
-    layout.members.iter().position(|member| {
-        offset.checked_sub(member.offset).is_some_and(|distance| distance < member.size)
-    })
+    layout
+        .members
+        .iter()
+        .position(|member| offset.checked_sub(member.offset).is_some_and(|distance| distance < member.size))
 }
 
 /// Returns the members that, in some object, one thread writes and another one uses.

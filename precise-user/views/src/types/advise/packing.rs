@@ -72,7 +72,9 @@ pub(super) fn pack(uses: &[MemberUse<'_>], together: Option<&Together>, alignmen
             let order = if samples > 0 { 0 } else { one.map_or(0, |one| one.alignment) };
             (samples > 0, fits, affinity, samples, order, usize::MAX - index)
         };
-        let Some(best) = (0..open.len()).max_by_key(|at| open.get(*at).map(|index| rank(*index))) else { break };
+        let Some(best) = (0..open.len()).max_by_key(|at| open.get(*at).map(|index| rank(*index))) else {
+            break;
+        };
         let index = open.remove(best);
         let Some(one) = uses.get(index) else { continue };
         let start = next(end, one.alignment);

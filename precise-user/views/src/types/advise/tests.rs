@@ -6,12 +6,8 @@ use super::{Language, LayoutAdvice, VisitKey, Visits};
 
 /// `struct Order { long a; char cold[56]; long b; char rest[56]; long seq; }`
 fn order() -> TypeLayout {
-    let field = |name: &str, ty: &str, offset, size| Field {
-        name: name.into(),
-        type_name: ty.into(),
-        offset,
-        size,
-    };
+    let field =
+        |name: &str, ty: &str, offset, size| Field { name: name.into(), type_name: ty.into(), offset, size };
     let members = vec![
         field("a", "long", 0, 8),
         field("cold", "char[56]", 8, 56),
@@ -20,7 +16,15 @@ fn order() -> TypeLayout {
         field("seq", "long", 128, 8),
     ];
     let fields = members.clone();
-    TypeLayout { name: "Order".into(), kind: Kind::Struct, size: 136, alignment: 8, fields, members, cut: false }
+    TypeLayout {
+        name: "Order".into(),
+        kind: Kind::Struct,
+        size: 136,
+        alignment: 8,
+        fields,
+        members,
+        cut: false,
+    }
 }
 
 /// Visits of one thread that reads `a` and `b` of each object together.
@@ -86,9 +90,18 @@ fn what_one_thread_writes_and_another_uses_is_alone() {
     let seq = advice.members.last().unwrap();
     assert_eq!((seq.name.as_str(), seq.write_shared, seq.offset % 64), ("seq", true, 0));
     let others = advice.members.iter().filter(|member| member.name != "seq");
-    assert!(others.clone().all(|member| !member.write_shared && (member.offset + member.size).div_ceil(64) <= seq.offset / 64));
+    assert!(
+        others
+            .clone()
+            .all(|member| !member.write_shared
+                && (member.offset + member.size).div_ceil(64) <= seq.offset / 64)
+    );
     assert_eq!(advice.size % 64, 0);
-    assert!(advice.definition.starts_with("#[repr(C, align(64))]\nstruct Order {\n"), "{}", advice.definition);
+    assert!(
+        advice.definition.starts_with("#[repr(C, align(64))]\nstruct Order {\n"),
+        "{}",
+        advice.definition
+    );
     assert!(advice.definition.contains("cold: [char; 56],"), "{}", advice.definition);
     // Two threads that only read do not share by writing.
     let mut visits = super::tests::visits(&layout, Language::C);
