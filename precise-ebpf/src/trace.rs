@@ -1,4 +1,4 @@
-//! The program with a log, for whoever debugs it: what the ledger counted for each sample. Only
+//! The program with a log, for people who debug it: what the ledger counted for each sample. Only
 //! `cargo xtask trace` loads it.
 //!
 //! Its steps are those of the shipped program. It compares the ledger's row before and after them:

@@ -2,7 +2,7 @@
 //! browse it, and judges whether it keeps its budget, loses no epoch and needs no more memory.
 
 use std::{
-    process::{Command, ExitCode, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -21,17 +21,7 @@ const PARTS: u32 = 10;
 /// How far memory may grow, in bytes, after the page for people has the rows of its whole window.
 const GROWTH: u64 = 4 << 20;
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<()> {
+fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut next = || arguments.next().context("bench-serve PRECISE CLIENTS SECONDS");
     let (precise, count, seconds) = (next()?, next()?.parse()?, next()?.parse()?);

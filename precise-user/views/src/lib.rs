@@ -41,6 +41,7 @@ views! {
 
 pub mod about;
 mod again;
+mod cache_line;
 mod chains;
 pub mod code;
 pub mod cost_text;

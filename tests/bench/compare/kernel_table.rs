@@ -34,8 +34,8 @@ pub fn parts(_setting: &Rc<Setting>) -> Result<Vec<Part>> {
                 precise reads as it reads the kernel's. A hash map with as many entries of the same size is \
                 read and emptied by BPF_MAP_LOOKUP_AND_DELETE_BATCH, a partition at a time.";
     let drained = Question::new("Reading and clearing 128 CPUs × 8,192 cells", "ms", note)
-        .with(Tool::Precise, &[], || drain(CPUS))
-        .with(Tool::HashMap, &[], || empty(CPUS * CELLS));
+        .with(Tool::Precise, Vec::new(), |_| drain(CPUS))
+        .with(Tool::HashMap, Vec::new(), |_| empty(CPUS * CELLS));
     let growth = Growth::new("The same, by CPUs", "ms", "", "CPUs", &SIMULATED)
         .with("precise", |at| drain(SIMULATED.get(at).copied().unwrap_or(0) as usize));
     Ok(vec![Part::Question(drained), Part::Growth(growth)])

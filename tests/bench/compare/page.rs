@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use precise::machine::{MachineInfo, Root};
+use precise::model::digits::counted;
 
 use super::part::Part;
 use super::words::filled;
@@ -11,8 +12,9 @@ use super::words::filled;
 pub fn page(chapters: &[(&str, Vec<Part>)], rounds: usize) -> String {
     let machine = MachineInfo::read(&Root::default()).machine;
     let head = format!(
-        "`cargo xtask bench all --page docs/performance.md` wrote this page: {rounds} rounds on {} ({} CPUs, \
+        "`cargo xtask bench all --page docs/performance.md` wrote this page: {} on {} ({} CPUs, \
          Linux {}), with {} and {}.",
+        counted(rounds as u64, "round"),
         machine.cpu,
         machine.cpus,
         machine.kernel,

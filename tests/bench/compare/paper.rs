@@ -38,7 +38,7 @@ pub fn parts(_setting: &Rc<Setting>) -> Result<Vec<Part>> {
         let cells = default_cells(cpus, 1);
         let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
         let table = 2.0 * cpus as f64 * cells as f64 * size_of::<Cell>() as f64;
-        let chains = 2112.0 * (default_stacks(cpus) * cpus) as f64;
+        let chains = (plan::BYTES_PER_STACK * default_stacks(cpus) * cpus) as f64;
         let ledger = (cpus * WORDS * 8) as f64;
         let _ = writeln!(
             out,

@@ -5,15 +5,15 @@ use precise_tests::say;
 
 use super::tool::Tool;
 
-/// Does what is asked, once. Returns the value.
-type Measure = Box<dyn Fn() -> Result<f64>>;
+/// Does what is asked, once, by these commands. Returns the value.
+type Measure = Box<dyn Fn(&[Vec<String>]) -> Result<f64>>;
 
 /// A program, with what it does to answer a question.
 pub struct Contender {
     /// The program.
     pub tool: Tool,
-    /// The commands, as a page shows them; empty without one.
-    pub commands: Vec<String>,
+    /// The commands, in words; empty without one.
+    commands: Vec<Vec<String>>,
     measure: Measure,
     /// The values, one for each round.
     pub values: Vec<f64>,
@@ -50,11 +50,10 @@ impl Question {
     pub fn with(
         mut self,
         tool: Tool,
-        commands: &[&[String]],
-        measure: impl Fn() -> Result<f64> + 'static,
+        commands: Vec<Vec<String>>,
+        measure: impl Fn(&[Vec<String>]) -> Result<f64> + 'static,
     ) -> Self {
         if tool.is_installed() {
-            let commands = commands.iter().map(|words| shown(words)).collect();
             self.contenders.push(Contender {
                 tool,
                 commands,
@@ -74,13 +73,18 @@ impl Question {
         self.contenders.iter_mut().for_each(|contender| contender.values.clear());
         for round in 1..=rounds {
             for contender in &mut self.contenders {
-                let value = (contender.measure)();
+                let value = (contender.measure)(&contender.commands);
                 let value = value.with_context(|| format!("{}, {}", self.title, contender.tool.name()))?;
                 contender.values.push(value);
             }
             say(&format!("{}: round {round} of {rounds}", self.title));
         }
         Ok(())
+    }
+
+    /// Returns the commands of all contenders, as a page shows them.
+    pub fn commands(&self) -> Vec<String> {
+        self.contenders.iter().flat_map(|contender| &contender.commands).map(|words| shown(words)).collect()
     }
 }
 

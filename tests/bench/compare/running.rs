@@ -1,14 +1,14 @@
 //! A profiler that runs beside a load, and what it takes meanwhile.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use precise_tests::kill_on_drop::KillOnDrop;
 use precise_tests::resident;
 
+use super::setting::Setting;
 use super::tool::Tool;
 
 /// How long a profiler may take to end after SIGINT.
@@ -18,16 +18,15 @@ const END: Duration = Duration::from_secs(120);
 pub struct Running(KillOnDrop);
 
 impl Running {
-    /// Starts a profiler, and waits until it samples.
+    /// Starts a profiler by the first of these commands, and waits until it samples.
     ///
     /// # Errors
     ///
     /// Returns an error if it cannot be started, or ends at once.
-    pub fn start(tool: Tool, command: &[String], folder: &Path) -> Result<Self> {
-        let (program, arguments) = command.split_first().context("an empty command")?;
-        let mut started = Command::new(program);
-        started.args(arguments).current_dir(folder).stdin(Stdio::null());
-        let child = started.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    pub fn start(tool: Tool, commands: &[Vec<String>], setting: &Setting) -> Result<Self> {
+        let command = commands.first().context("no command")?;
+        let mut started = setting.command_of(command)?;
+        let child = started.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut running = KillOnDrop::from(child.with_context(|| command.join(" "))?);
         // Nothing that all of them print says that they sample.
         std::thread::sleep(match tool {

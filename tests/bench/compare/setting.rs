@@ -40,12 +40,21 @@ impl Setting {
         Ok(command)
     }
 
-    /// Runs a command in the folder of this setting, to its end.
+    /// Runs a command in the folder, to its end.
     ///
     /// # Errors
     ///
     /// Returns an error if it fails.
     pub fn run(&self, command: &[String]) -> Result<Usage> {
         Usage::of(&mut self.command_of(command)?)
+    }
+
+    /// Runs commands one after the other. Returns the seconds of all.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the first one that fails.
+    pub fn seconds(&self, commands: &[Vec<String>]) -> Result<f64> {
+        commands.iter().map(|command| Ok(self.run(command)?.seconds)).sum()
     }
 }

@@ -8,7 +8,7 @@ use super::setting::Setting;
 use super::tool::Tool;
 use super::work::Load;
 
-/// Samples each page fault: what precise, perf and bpftrace are told.
+/// Samples each page fault: what precise and perf are told.
 pub const FAULTS: [(Tool, &str); 2] = [
     (Tool::Precise, "record -q -a -e page-faults -c 1 --by ip,cgroup,process --duration 300s -o x.parquet"),
     (Tool::Perf, "perf record -q -a -e page-faults -c 1 -o perf.data"),
@@ -51,7 +51,7 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
 fn slowed(setting: &Rc<Setting>, title: &str, load: Load) -> Question {
     let question = Question::new(title, "ns per operation", "");
     let setting = Rc::clone(setting);
-    question.with(Tool::None, &[], move || setting.work.run(load))
+    question.with(Tool::None, Vec::new(), move |_| setting.work.run(load))
 }
 
 fn profiled(
@@ -61,9 +61,9 @@ fn profiled(
     tool: Tool,
     command: Vec<String>,
 ) -> Question {
-    let (setting, words) = (Rc::clone(setting), command.clone());
-    question.with(tool, &[&command], move || {
-        let running = Running::start(tool, &words, &setting.folder)?;
+    let setting = Rc::clone(setting);
+    question.with(tool, vec![command], move |commands| {
+        let running = Running::start(tool, commands, &setting)?;
         let value = setting.work.run(load);
         running.interrupt()?;
         value

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, ensure};
+use precise::model::digits::thousands;
 
 use super::part::Part;
 use super::question::{Question, words};
@@ -35,8 +36,11 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let megabytes = fs::metadata(&program)?.len() / 1_000_000;
     let note = "Each address is in another function; function, file, line and inlined functions are looked \
                 up. precise imports a recording of perf: it also reads the records, and writes a capture. perf \
-                looks up functions only: with lines (srcline) its report did not end in three minutes.";
-    let title = format!("100,000 addresses of a program of {megabytes} MB with debug information");
+                looks up functions only.";
+    let title = format!(
+        "{} addresses of a program of {megabytes} MB with debug information",
+        thousands(FUNCTIONS as u64)
+    );
     let question = Question::new(title, "s", note);
     let import = setting.command(Tool::Precise, "import -q -o symbols.parquet symbols.data");
     let report = words("perf report --stdio -s sym -i symbols.data");
@@ -44,10 +48,10 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let question = [(Tool::Precise, import), (Tool::Perf, report), (Tool::Addr2line, tool)].into_iter().fold(
         question,
         |question, (tool, command)| {
-            let (setting, words) = (Rc::clone(setting), command.clone());
-            question.with(tool, &[&command], move || {
+            let setting = Rc::clone(setting);
+            question.with(tool, vec![command], move |commands| {
                 let _fresh = fs::remove_file(setting.folder.join("symbols.parquet"));
-                Ok(setting.run(&words)?.seconds)
+                setting.seconds(commands)
             })
         },
     );

@@ -80,13 +80,11 @@ impl Question {
             };
             let _ = writeln!(out, " {ratio} |");
         }
-        out + "\n" + &self.commands()
-    }
-
-    /// Returns the commands of the contenders, as Markdown.
-    fn commands(&self) -> String {
-        let commands: Vec<&str> =
-            self.contenders.iter().flat_map(|contender| &contender.commands).map(String::as_str).collect();
-        if commands.is_empty() { String::new() } else { format!("```\n{}\n```\n\n", commands.join("\n")) }
+        out.push('\n');
+        let commands = self.commands();
+        if !commands.is_empty() {
+            out += &format!("```\n{}\n```\n\n", commands.join("\n"));
+        }
+        out
     }
 }

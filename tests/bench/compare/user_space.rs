@@ -3,8 +3,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::question::{Question, words};
 use super::running::Running;
 use super::setting::Setting;
@@ -45,9 +43,9 @@ fn cpu_time(setting: &Rc<Setting>, title: &str, beside: Beside) -> Question {
     let question = Question::new(title, "ms per second", note);
     PROFILERS.into_iter().fold(question, |question, tool| {
         let command = by_timer(setting, tool, HERTZ, "");
-        let (setting, words) = (Rc::clone(setting), command.clone());
-        question.with(tool, &[&command], move || {
-            let running = Running::start(tool, &words, &setting.folder)?;
+        let setting = Rc::clone(setting);
+        question.with(tool, vec![command], move |commands| {
+            let running = Running::start(tool, commands, &setting)?;
             let _load = match beside {
                 Beside::Nothing => Vec::new(),
                 Beside::Busy => setting.work.busy()?,
@@ -80,9 +78,9 @@ fn memory(setting: &Rc<Setting>) -> Question {
             }
             _ => words("perf record -q -a -e page-faults -c 101 -o perf.data"),
         };
-        let (setting, words) = (Rc::clone(setting), command.clone());
-        question.with(tool, &[&command], move || {
-            let running = Running::start(tool, &words, &setting.folder)?;
+        let setting = Rc::clone(setting);
+        question.with(tool, vec![command], move |commands| {
+            let running = Running::start(tool, commands, &setting)?;
             let _load = setting.work.starting(RATE)?;
             std::thread::sleep(SETTLED + WHILE);
             let peak = running.peak();
@@ -102,8 +100,8 @@ fn start(setting: &Rc<Setting>) -> Question {
         (Tool::Bpftrace, ["bpftrace", "-e", script, "-c", "/bin/true"].map(str::to_owned).to_vec()),
     ];
     commands.into_iter().fold(question, |question, (tool, command)| {
-        let (setting, words) = (Rc::clone(setting), command.clone());
-        question.with(tool, &[&command], move || Ok(setting.run(&words)?.seconds * 1e3))
+        let setting = Rc::clone(setting);
+        question.with(tool, vec![command], move |commands| Ok(setting.seconds(commands)? * 1e3))
     })
 }
 
@@ -117,16 +115,13 @@ fn answer(setting: &Rc<Setting>) -> Question {
     let commands = FAULTS.map(|(tool, text)| (tool, setting.command(tool, text)));
     commands.into_iter().chain([(Tool::Bpftrace, bpftrace)]).fold(question, |question, (tool, command)| {
         let after = (tool == Tool::Perf).then(|| report.clone());
-        let shown: Vec<&[String]> =
-            [Some(&command), after.as_ref()].into_iter().flatten().map(Vec::as_slice).collect();
-        let (setting, words, then) = (Rc::clone(setting), command.clone(), after.clone());
-        question.with(tool, &shown, move || {
-            let running = Running::start(tool, &words, &setting.folder)?;
+        let (setting, commands) = (Rc::clone(setting), [command].into_iter().chain(after).collect());
+        question.with(tool, commands, move |commands| {
+            let running = Running::start(tool, commands, &setting)?;
             setting.work.run_times(Load::Faults, 1_000_000)?;
-            let ended = running.interrupt()?;
-            let reported: Result<f64> =
-                then.as_ref().map_or(Ok(0.0), |report| Ok(setting.run(report)?.seconds));
-            Ok((ended.as_secs_f64() + reported?) * 1e3)
+            let ended = running.interrupt()?.as_secs_f64();
+            let reported = setting.seconds(commands.get(1..).unwrap_or_default())?;
+            Ok((ended + reported) * 1e3)
         })
     })
 }

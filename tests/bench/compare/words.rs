@@ -1,23 +1,10 @@
 //! Numbers and paragraphs, as a page has them.
 
+use precise::model::text::wrap;
+
 /// Returns text in lines of at most 100 columns.
 pub fn filled(text: &str) -> String {
-    const COLUMNS: usize = 100;
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > COLUMNS {
-            out.push('\n');
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out += word;
-        column += width;
-    }
-    out
+    wrap(text, 100, 0)
 }
 
 /// Returns a number with three digits that count.

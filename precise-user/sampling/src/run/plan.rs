@@ -59,7 +59,7 @@ const BYTES_PER_CELL: u64 = 128;
 /// different chains per second.
 const STACK_BYTES: usize = 64 << 20;
 /// Memory of one call chain in both halves of the table, in bytes.
-const BYTES_PER_STACK: usize = 2112;
+pub const BYTES_PER_STACK: usize = 2112;
 
 /// Returns the default number of cells per CPU in each half of the table, for a run that samples
 /// `events` events on `cpus` CPUs: [`TABLE_CELLS`], or as many as [`TABLE_BYTES`] allows; a power

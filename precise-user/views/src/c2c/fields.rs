@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::result::{SharedAccess, SharedLine};
 use super::verdict::SharingVerdict;
+use crate::cache_line::LINE;
 use crate::typing::AccessedField;
 
-/// Size of a cache line in bytes.
-const LINE: u64 = 64;
 /// Maximum number of sentences about one line.
 const MOST: usize = 3;
 

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::fields;
 use super::result::{Classes, ProcessPair, SharedAccess, SharedBytes, SharedLine, WidthFrom};
 use super::verdict::{self, SharingVerdict, Touch};
+use crate::cache_line::LINE;
 use crate::code::{Code, function_of};
 use crate::stats::{Samples, Weight};
 use crate::typing::{AccessedField, AccessedFields};
@@ -17,8 +18,6 @@ use precise_model::keys::Key;
 use precise_model::values::RawValue;
 use precise_model::{Capture, CodeLocation, DataLocation, LocationId, Name, Row};
 
-/// Size of a cache line in bytes, the same on every x86 CPU.
-const LINE: u64 = 64;
 /// Prefixes of the names of memory regions that are always shared between processes. For other
 /// files, the capture does not tell whether a mapping is shared or private.
 const SHARED: [&str; 4] = ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"];

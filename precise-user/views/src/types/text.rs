@@ -2,6 +2,7 @@
 
 use super::advise::{LayoutAdvice, MeanLines};
 use super::{AddressChecks, SampledType, TypeProfile, TypesEvent};
+use crate::cache_line::LINE;
 use crate::group_table::too_few;
 use crate::render::TextOptions;
 use crate::render::number::{cycles, share};
@@ -10,9 +11,6 @@ use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
-
-/// Number of bytes of a cache line.
-const LINE: u64 = 64;
 
 /// Formats for each event its types, or with `layouts` their fields.
 pub fn types_text(view: &TypeProfile, layouts: bool, options: &TextOptions) -> String {

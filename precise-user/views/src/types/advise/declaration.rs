@@ -1,6 +1,7 @@
 //! Writes a struct in the language of the code that uses it.
 
-use super::{AdvisedMember, LINE};
+use super::AdvisedMember;
+use crate::cache_line::LINE;
 use precise_model::text::sanitize;
 
 /// A language.

@@ -12,14 +12,13 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cache_line::LINE;
 use precise_code::types::{Field, TypeLayout};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(super) use declaration::Language;
 
-/// Size of a cache line in bytes.
-const LINE: u64 = 64;
 /// Maximum number of visits that are kept of all types.
 const MAX_VISITS: usize = 1 << 18;
 /// Number of visits to two members or more below which the order is that of the samples alone.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use precise_code::types::TypeLayout;
 
-use super::{LINE, MemberUse, Visit, member_at};
+use super::{MemberUse, Visit, member_at};
+use crate::cache_line::LINE;
 
 /// How often two members were used in one visit, by their indices, the smaller one first.
 pub(super) struct Together {
