@@ -39,7 +39,8 @@ pub fn check(arguments: &[&OsStr], text: &str) -> Result<()> {
 fn validate(document: &Value, kind: &DocumentKind) -> Result<()> {
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
     let invalid = |error: CompileError| anyhow!("{} has no valid schema: {error:#}", kind.name);
-    compiler.add_resource(kind.name, (kind.schema)()).map_err(invalid)?;
+    let schema = schema::derived(kind.name).with_context(|| format!("{} has no schema", kind.name))?;
+    compiler.add_resource(kind.name, schema).map_err(invalid)?;
     let compiled = compiler.compile(kind.name, &mut schemas).map_err(invalid)?;
     let valid = schemas.validate(document, compiled);
     valid.map_err(|error| anyhow!("not what the schema of {} says: {error:#}", kind.name))

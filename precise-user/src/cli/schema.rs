@@ -36,7 +36,11 @@ pub fn run(arguments: &SchemaArguments, out: &mut Output) -> CommandResult {
                 Failure::new(ExitClass::Usage, format!("unknown document {name:?}"))
                     .advise("`precise schema --list` shows all documents.")
             })?;
-            format!("{:#}\n", (kind.schema)())
+            schema::text(&kind).ok_or_else(|| {
+                let file = schema::file_name(&kind);
+                Failure::new(ExitClass::Failed, format!("this build carries no {file}"))
+                    .advise("Build it again after `cargo test -p precise-tests --test files schemas`.")
+            })?
         }
     };
     out.print(&text)?;

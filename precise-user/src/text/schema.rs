@@ -1,13 +1,16 @@
 //! The JSON documents that precise prints: the name of each, its schema version, and the schema
-//! itself, which is derived from the printed types. Only documents that are listed here or in
-//! [`registry::document_kinds`] can be printed.
+//! itself. Only documents that are listed here or in [`registry::document_kinds`] can be printed.
+//!
+//! Schemas are derived from the printed types ([`derived`]). The binary carries the copies in
+//! docs/schemas, which a test compares with these.
 
 use precise_capture::Column;
 use precise_model::Reason;
+use precise_packed::unpack;
 use precise_sampling::doctor::{Diagnosis, MachineState};
 use precise_sampling::pmu::list::EventList;
 use precise_sampling::stream::StreamField;
-use precise_views::document::{DocumentKind, title};
+use precise_views::document::{DerivedSchema, DocumentKind, title};
 use precise_views::documents;
 use precise_views::registry;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -43,19 +46,16 @@ documents! {
 
 /// Documents of one line, which commands print many of. They contain neither kind nor version.
 static LINES: [DocumentKind; 2] = [
-    DocumentKind {
-        name: "row",
-        version: 1,
-        command: Cow::Borrowed("export --format json, a line each"),
-        schema: row,
-    },
-    DocumentKind {
-        name: "sample",
-        version: 1,
-        command: Cow::Borrowed("script --json, a line each"),
-        schema: sample,
-    },
+    DocumentKind { name: "row", version: 1, command: Cow::Borrowed("export --format json, a line each") },
+    DocumentKind { name: "sample", version: 1, command: Cow::Borrowed("script --json, a line each") },
 ];
+
+/// How their schemas are made.
+static SCHEMAS_OF_LINES: [DerivedSchema; 2] =
+    [DerivedSchema { name: "row", derive: row }, DerivedSchema { name: "sample", derive: sample }];
+
+/// The files of docs/schemas, packed by the build script.
+static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.z"));
 
 /// Returns every kind of document, by name.
 pub fn kinds() -> Vec<DocumentKind> {
@@ -68,6 +68,25 @@ pub fn kinds() -> Vec<DocumentKind> {
 /// Returns the kind with this name.
 pub fn find(name: &str) -> Option<DocumentKind> {
     kinds().into_iter().find(|kind| kind.name == name)
+}
+
+/// Returns the file of docs/schemas with the schema of a kind.
+pub fn file_name(kind: &DocumentKind) -> String {
+    format!("{}-{}.json", kind.name, kind.version)
+}
+
+/// Returns the schema of a kind, as text. `None` if this build carries none: its docs/schemas was
+/// out of date.
+pub fn text(kind: &DocumentKind) -> Option<String> {
+    let files = unpack(PACKED).ok()?;
+    files.find(&file_name(kind)).map(|text| String::from_utf8_lossy(text).into_owned())
+}
+
+/// Derives the schema of the kind with this name, in draft 2020-12 of JSON Schema.
+pub fn derived(name: &str) -> Option<Value> {
+    let mut all = registry::derived_schemas();
+    all.extend(SCHEMAS.iter().chain(&SCHEMAS_OF_LINES));
+    all.iter().find(|schema| schema.name == name).map(|schema| (schema.derive)())
 }
 
 /// Returns the schema of a streamed sample. It has the fields that the user chose; to save time it
@@ -144,7 +163,7 @@ mod tests {
 
     pub(super) fn compiled(kind: &DocumentKind) -> (Schemas, SchemaIndex) {
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-        compiler.add_resource(kind.name, (kind.schema)()).unwrap();
+        compiler.add_resource(kind.name, derived(kind.name).unwrap()).unwrap();
         let compiled = compiler.compile(kind.name, &mut schemas).unwrap();
         (schemas, compiled)
     }
@@ -155,7 +174,7 @@ mod tests {
         for (i, kind) in kinds.iter().enumerate() {
             assert!(kinds[i + 1..].iter().all(|other| other.name != kind.name), "{}", kind.name);
             compiled(kind);
-            let schema = (kind.schema)();
+            let schema = derived(kind.name).unwrap();
             assert!(schema["properties"].as_object().unwrap().len() > 2, "{}: {schema:#}", kind.name);
         }
     }

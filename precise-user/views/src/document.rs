@@ -27,8 +27,26 @@ pub struct DocumentKind {
     pub version: u32,
     /// The command that prints this document.
     pub command: Cow<'static, str>,
-    /// Returns the schema, in draft 2020-12 of JSON Schema.
-    pub schema: fn() -> Value,
+}
+
+/// How the schema of a kind of document is derived from its type.
+///
+/// The binary prints the copies in docs/schemas instead, which a test compares with these: the code
+/// that derives schemas is half a megabyte, and nothing in the binary refers to it, so the linker
+/// drops it.
+#[derive(Clone, Copy, Debug)]
+pub struct DerivedSchema {
+    /// The kind of document, as in [`DocumentKind::name`].
+    pub name: &'static str,
+    /// Derives the schema, in draft 2020-12 of JSON Schema.
+    pub derive: fn() -> Value,
+}
+
+impl DerivedSchema {
+    /// Returns how the schema of the documents that [`document`] makes of a type is derived.
+    pub const fn of<T: Document>() -> Self {
+        Self { name: T::KIND, derive: schema_of::<T> }
+    }
 }
 
 /// Implements `Document` for a type, given the document's kind and the version of its schema.
@@ -43,7 +61,7 @@ macro_rules! document_type {
 pub(crate) use document_type;
 
 /// Declares documents that do not belong to a view. For each: its type, its kind, the version of
-/// its schema, and the command that prints it. Defines the list `KINDS`.
+/// its schema, and the command that prints it. Defines the lists `KINDS` and `SCHEMAS`.
 #[macro_export]
 macro_rules! documents {
     ($($content:ty: $name:literal $version:literal $command:literal,)*) => {
@@ -58,9 +76,12 @@ macro_rules! documents {
                 name: $name,
                 version: $version,
                 command: ::std::borrow::Cow::Borrowed($command),
-                schema: $crate::document::schema_of::<$content>,
             },)*
         ];
+
+        /// How the schemas of these kinds are derived.
+        pub const SCHEMAS: &[$crate::document::DerivedSchema] =
+            &[$($crate::document::DerivedSchema::of::<$content>(),)*];
     };
 }
 

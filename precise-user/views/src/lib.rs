@@ -11,6 +11,10 @@ macro_rules! views {
 
         /// All views, in the order of `precise --help`.
         static VIEWS: &[&dyn view::AnyView] = &[$(&$module::$view,)*];
+
+        /// How the schemas of their documents are derived.
+        static SCHEMAS: &[document::DerivedSchema] =
+            &[$(document::DerivedSchema::of::<<$module::$view as view::View>::Answer>(),)*];
     };
 }
 

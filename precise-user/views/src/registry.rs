@@ -1,6 +1,6 @@
 //! The list of all views, independent of their types, and of all documents.
 
-use crate::document::DocumentKind;
+use crate::document::{DerivedSchema, DocumentKind};
 use crate::imported;
 use crate::view::AnyView;
 
@@ -15,6 +15,11 @@ pub fn find(name: &str) -> Option<&'static dyn AnyView> {
 /// Returns the kinds of documents of this crate: those of all views, and that of an import.
 pub fn document_kinds() -> Vec<DocumentKind> {
     VIEWS.iter().map(|view| view.document()).chain(imported::KINDS.iter().cloned()).collect()
+}
+
+/// Returns how the schema of each of these kinds is derived, in the same order.
+pub fn derived_schemas() -> Vec<DerivedSchema> {
+    crate::SCHEMAS.iter().chain(imported::SCHEMAS).copied().collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Tests of patching, with the embedded object and with small synthetic ones.
 
-use super::super::program::PREBUILT;
+use super::super::program::prebuilt;
 use super::*;
 use precise_common::config::{QuestionTest, key};
 
@@ -163,13 +163,14 @@ fn no_damage_makes_it_panic() {
 
 #[test]
 fn the_embedded_object_is_patched_in_its_programs_alone() {
-    let sections = program_sections(PREBUILT).unwrap();
+    let object = prebuilt().unwrap();
+    let sections = program_sections(&object).unwrap();
     let inside = |at: usize| sections.iter().any(|section| section.contains(&at));
-    let mut done = PREBUILT.to_vec();
+    let mut done = object.clone();
     constants(&mut done, &config()).unwrap();
     cast(&mut done, 4711).unwrap();
-    assert_eq!(done.len(), PREBUILT.len());
-    let changed: Vec<usize> = (0..done.len()).filter(|at| done[*at] != PREBUILT[*at]).collect();
+    assert_eq!(done.len(), object.len());
+    let changed: Vec<usize> = (0..done.len()).filter(|at| done[*at] != object[*at]).collect();
     assert!(!changed.is_empty() && changed.iter().all(|at| inside(*at)));
     // Nothing is left to patch.
     assert_eq!(constants(&mut done, &config()), Err(PatchError::Block));

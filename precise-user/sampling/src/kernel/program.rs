@@ -29,9 +29,8 @@ use crate::{
     machine::{MachineInfo, Root},
 };
 
-/// The object that `cargo xtask build-ebpf` built.
-pub(super) static PREBUILT: &[u8] =
-    include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../precise-ebpf/prebuilt/precise.bpf.o"));
+/// The object that `cargo xtask build-ebpf` built, packed by the build script.
+static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/object.z"));
 
 /// The environment variable that names an object file to load instead of the embedded one.
 ///
@@ -289,7 +288,13 @@ fn object() -> Result<Vec<u8>, SamplingError> {
             SamplingError::failed(format!("{OBJECT_VARIABLE} names {path}, which cannot be read"), error)
         });
     }
-    Ok(PREBUILT.to_vec())
+    prebuilt()
+}
+
+/// Returns the object that is embedded.
+pub(super) fn prebuilt() -> Result<Vec<u8>, SamplingError> {
+    let files = precise_packed::unpack(PACKED).map_err(|error| broken_object(&format!("bytes: {error}")))?;
+    files.find("precise.bpf.o").map(<[u8]>::to_vec).ok_or_else(|| broken_object("its only file"))
 }
 
 /// Returns the word of the ledger in which the program counts the samples that fail this clause.

@@ -6,7 +6,7 @@
 use resvg::usvg::roxmltree::{Document, Node};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-use super::plot::PlotError;
+use super::{fonts, plot::PlotError};
 
 /// Returns the SVG with the outlines of its letters instead of `text` elements.
 ///
@@ -16,7 +16,7 @@ use super::plot::PlotError;
 pub(super) fn outlined(svg: &str) -> Result<String, PlotError> {
     let document = Document::parse(svg).map_err(|error| PlotError::Draw(error.to_string()))?;
     let face = |font: &'static [u8]| Face::parse(font, 0).map_err(|_| PlotError::Font);
-    let (regular, bold) = (face(dejavu::sans::regular())?, face(dejavu::sans::bold())?);
+    let (regular, bold) = (face(fonts::regular()?)?, face(fonts::bold()?)?);
     let (mut out, mut copied) = (String::with_capacity(4 * svg.len()), 0);
     for text in document.descendants().filter(|node| node.has_tag_name("text")) {
         let range = text.range();

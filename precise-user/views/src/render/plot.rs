@@ -6,6 +6,8 @@ use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
 use precise_model::text::lines;
 use precise_model::text::{is_unsafe, sanitize};
 
+use super::fonts;
+
 /// The font family of all text. The first name is that of the built-in font; an SVG falls back
 /// along the list.
 pub const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
@@ -45,9 +47,10 @@ pub(crate) fn draw_error(error: impl std::fmt::Display) -> PlotError {
 /// everywhere.
 pub fn use_fonts() -> Result<(), PlotError> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
+    let (regular, bold) = (fonts::regular()?, fonts::bold()?);
     let registered = REGISTERED.get_or_init(|| {
-        register_font(FAMILY, FontStyle::Normal, dejavu::sans::regular()).is_ok()
-            && register_font(FAMILY, FontStyle::Bold, dejavu::sans::bold()).is_ok()
+        register_font(FAMILY, FontStyle::Normal, regular).is_ok()
+            && register_font(FAMILY, FontStyle::Bold, bold).is_ok()
     });
     if *registered { Ok(()) } else { Err(PlotError::Font) }
 }

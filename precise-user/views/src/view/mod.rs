@@ -474,7 +474,6 @@ impl<V: View> AnyView for V {
                 Command::Own => format!("{} --json", V::NAME).into(),
                 Command::Of(command) => command.into(),
             },
-            schema: document::schema_of::<V::Answer>,
         }
     }
 
