@@ -29,4 +29,5 @@ pub mod ledger;
 pub mod mode;
 pub mod sample_bits;
 pub mod stack;
+pub mod trace;
 pub mod unwind;

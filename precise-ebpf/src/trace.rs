@@ -22,6 +22,7 @@ use aya_log_ebpf::info;
 use precise_common::{
     config::MAX_CLAUSES,
     ledger::{Counter, Fate, LedgerUnit, WORDS, rejected},
+    trace::CpuLog,
 };
 use precise_ebpf::{
     ledger,
@@ -58,33 +59,16 @@ const fn logged() -> u64 {
     words
 }
 
-/// The state of the log on one CPU.
-#[repr(C)]
-struct CpuLog {
-    /// The second in which the last line was logged.
-    second: u64,
-    /// The number of lines of this second.
-    in_second: u64,
-    /// The number of lines of the run. A line says its number, so a reader knows which it has not
-    /// got: the ring was full, or another CPU held its lock while this one was in an NMI.
-    logged: u64,
-    /// The number of lines that [`LINES_PER_SECOND`] left out.
-    left_out: u64,
-    /// The instruction address of the sample.
-    ip: u64,
-    /// The ledger's row before the sample.
-    before: [u64; WORDS],
-}
-
+/// The state of each CPU. Its reader finds it by its name, [`precise_common::trace::CPU_LOGS`].
 #[map]
-static TRACE: PerCpuArray<CpuLog> = PerCpuArray::with_max_entries(1, 0);
+static CPU_LOGS: PerCpuArray<CpuLog> = PerCpuArray::with_max_entries(1, 0);
 
 /// Returns the state of this CPU. An array's element always exists.
 #[inline(always)]
 fn state() -> Option<&'static mut CpuLog> {
     // SAFETY: a valid pointer into the map, written only by this CPU; perf-event programs do not
     // nest on a CPU.
-    TRACE.get_ptr_mut(0).map(|state| unsafe { &mut *state })
+    CPU_LOGS.get_ptr_mut(0).map(|state| unsafe { &mut *state })
 }
 
 /// The entry point for kernels with the kfunc `bpf_cast_to_kern_ctx` (6.2 and later).
