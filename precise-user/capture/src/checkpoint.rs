@@ -25,6 +25,7 @@ use precise_model::{Epoch, Meta};
 use super::claims::{self, JSON};
 use super::file::{META_KEY, SCHEMA_KEY};
 use super::group_file::FOOTER_END;
+use super::write::SHORTEST_GROUP;
 
 /// The first bytes of a checkpoint.
 const MARK: &[u8; 16] = b"\0precise:so-far\n";
@@ -37,8 +38,11 @@ const WINDOW: u64 = 1 << 20;
 /// How many checkpoints may be unreadable. A crash damages at most the last one.
 const DAMAGED: usize = 4;
 
-/// The shortest time between two checkpoints. A run that is shorter has none.
-const SHORTEST: Duration = Duration::from_secs(15);
+/// The time before the first checkpoint. A run that is shorter has none.
+const FIRST: Duration = Duration::from_secs(15);
+/// The shortest time between two checkpoints: as long as the rows of a row group are collected, so
+/// that as many rows wait in the first minutes of a run as later.
+const SHORTEST: Duration = SHORTEST_GROUP;
 /// The longest time between two checkpoints.
 const LONGEST: Duration = Duration::from_secs(600);
 /// Between these, a checkpoint comes after this part of the run. Each checkpoint ends a row group,
@@ -49,7 +53,9 @@ const PART: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Schedule {
     begin: Instant,
-    last: Instant,
+    /// When the last checkpoint was; `None` before the first.
+    last: Option<Instant>,
+    first: Duration,
     /// The shortest and the longest time; in tests both are the same.
     shortest: Duration,
     longest: Duration,
@@ -57,21 +63,23 @@ pub(super) struct Schedule {
 
 impl Schedule {
     pub fn begin() -> Self {
-        Self { longest: LONGEST, ..Self::every(SHORTEST) }
+        Self { first: FIRST, longest: LONGEST, ..Self::every(SHORTEST) }
     }
 
     /// A checkpoint is due each time that this has passed, however long the run is.
     pub fn every(pause: Duration) -> Self {
-        let now = Instant::now();
-        Self { begin: now, last: now, shortest: pause, longest: pause }
+        Self { begin: Instant::now(), last: None, first: pause, shortest: pause, longest: pause }
     }
 
     /// Returns whether a checkpoint is due. If so, the next one is due later.
     pub fn is_due(&mut self) -> bool {
-        let pause = (self.begin.elapsed() / PART).max(self.shortest).min(self.longest);
-        let due = self.last.elapsed() >= pause;
+        let running = self.begin.elapsed();
+        let due = match self.last {
+            Some(last) => last.elapsed() >= (running / PART).max(self.shortest).min(self.longest),
+            None => running >= self.first,
+        };
         if due {
-            self.last = Instant::now();
+            self.last = Some(Instant::now());
         }
         due
     }

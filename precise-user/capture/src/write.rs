@@ -29,10 +29,13 @@ const SOME_ROWS: usize = 8 << 10;
 /// The largest number of rows that become columns at one time.
 const BATCH_ROWS: usize = 4096;
 
+/// How long rows are collected for a row group, at least.
+pub(super) const SHORTEST_GROUP: Duration = Duration::from_secs(30);
+
 /// Returns how long rows are collected for a row group, `running` after the start. Their number
 /// must not grow with the length of the run: a reader holds the descriptions of all.
 fn longest_group(running: Duration) -> Duration {
-    (running / 128).max(Duration::from_secs(30))
+    (running / 128).max(SHORTEST_GROUP)
 }
 
 /// The reason why a capture could not be written.
@@ -155,8 +158,8 @@ impl CaptureWriter {
         Ok(())
     }
 
-    /// Makes the capture of a long run survive a crash: after 15 s, and then at intervals of at
-    /// most ten minutes, the rows so far can be read from a partial file beside the target, whose
+    /// Makes the capture of a long run survive a crash: after 15 s, and then at intervals of 30 s
+    /// to ten minutes, the rows so far can be read from a partial file beside the target, whose
     /// name ends with `.partial`. `draft` is the metadata that is known from the start; epochs
     /// and the start of the run come from what is appended. Call it before the first epoch.
     /// Has no effect if the target is a stream.

@@ -10,13 +10,16 @@
 mod access;
 mod answer;
 mod arithmetic;
+mod described;
 mod flow;
 mod known;
+mod layout;
 #[cfg(test)]
 mod machine_tests;
 mod step;
 #[cfg(test)]
 mod tests;
+mod typing;
 mod value;
 
 use rustc_hash::FxHashMap;
@@ -24,7 +27,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Field, GlobalVariable, Kind, Object, TypeLayout, TypedAccess, TypedCode, TypedInstruction};
+pub use described::{DescribedTypes, MAX_NAME, Member, MemberRole, TypeForm, TypeLabel, bounded_name};
 pub use flow::accesses;
+pub use typing::{typed, untyped};
 
 /// A number for a type. Two types with the same number are the same type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,7 +5,6 @@
 
 mod function;
 mod index;
-mod layout;
 mod location;
 mod sections;
 #[cfg(test)]
@@ -17,10 +16,8 @@ use std::fs::File;
 use std::io;
 
 use gimli::{EndianSlice, LittleEndian};
-use precise_code::types::{
-    Access, GlobalVariable, Object, TypedAccess, TypedCode, TypedInstruction, Untyped, accesses,
-};
-use precise_code::{Instruction, disassemble};
+use precise_code::disassemble;
+use precise_code::types::{TypedCode, Untyped, typed, untyped};
 use rustc_hash::FxHashMap;
 
 use self::index::Index;
@@ -117,74 +114,14 @@ impl Program {
         let dwarf = self.contents.dwarf();
         let budget = Budget::new();
         let instructions = disassemble(code.bytes, code.start);
+        let wanted = code.wanted.get(..code.wanted.len().min(MAX_ADDRESSES)).unwrap_or_default();
         let mut table = match TypeTable::of(&dwarf, &mut self.index, &budget) {
             Ok(table) => table,
-            Err(why) => return untyped(&instructions, code.wanted, why),
+            Err(why) => return untyped(&instructions, wanted, why),
         };
-        let facts = match table.facts(code.start) {
-            Ok(facts) => facts,
-            Err(why) => return untyped(&instructions, code.wanted, why),
-        };
-        let wanted = code.wanted.get(..code.wanted.len().min(MAX_ADDRESSES)).unwrap_or_default();
-        match accesses(&instructions, &facts, &mut table, wanted) {
-            Ok(found) => answer(&mut table, found, wanted),
-            Err(why) => untyped(&instructions, code.wanted, why),
+        match table.facts(code.start) {
+            Ok(facts) => typed(&instructions, &facts, &mut table, wanted),
+            Err(why) => untyped(&instructions, wanted, why),
         }
     }
-}
-
-/// Returns the answer for code of which nothing is known, for one reason.
-fn untyped(instructions: &[Instruction], wanted: &[u64], why: Untyped) -> TypedCode {
-    let of = |offset: &u64| {
-        let at = instructions.binary_search_by_key(offset, |instruction| instruction.offset).ok();
-        let width = at.and_then(|at| instructions.get(at)).and_then(|instruction| instruction.accessed);
-        let access = |width| TypedAccess { width, reads: false, writes: false, object: Err(why) };
-        match at {
-            Some(_) => {
-                TypedInstruction { offset: *offset, accesses: width.map(access).into_iter().collect() }
-            }
-            None => not_decoded(*offset),
-        }
-    };
-    TypedCode { instructions: wanted.iter().take(MAX_ADDRESSES).map(of).collect(), ..TypedCode::default() }
-}
-
-fn not_decoded(offset: u64) -> TypedInstruction {
-    let access = TypedAccess { width: 0, reads: false, writes: false, object: Err(Untyped::NotDecoded) };
-    TypedInstruction { offset, accesses: vec![access] }
-}
-
-/// Returns the answer with the layouts that it refers to.
-fn answer(table: &mut TypeTable<'_, '_>, found: FxHashMap<u64, Vec<Access>>, wanted: &[u64]) -> TypedCode {
-    let mut code = TypedCode::default();
-    let mut layouts = FxHashMap::default();
-    let mut globals = FxHashMap::default();
-    for offset in wanted {
-        let Some(accesses) = found.get(offset) else {
-            code.instructions.push(not_decoded(*offset));
-            continue;
-        };
-        let mut typed = Vec::with_capacity(accesses.len());
-        for access in accesses {
-            let object = access.place.map(|place| {
-                let layout = *layouts.entry(place.ty).or_insert_with(|| {
-                    code.layouts.push(table.layout(place.ty));
-                    u32::try_from(code.layouts.len() - 1).unwrap_or(u32::MAX)
-                });
-                let global = place.global.map(|global| {
-                    *globals.entry(global.address).or_insert_with(|| {
-                        let name = table.global_name(global.address);
-                        let size = table.size_of(global.ty);
-                        code.globals.push(GlobalVariable { name, address: global.address, size });
-                        u32::try_from(code.globals.len() - 1).unwrap_or(u32::MAX)
-                    })
-                });
-                Object { layout, offset: place.offset, indexed: place.indexed, origin: place.origin, global }
-            });
-            let Access { width, reads, writes, .. } = *access;
-            typed.push(TypedAccess { width, reads, writes, object });
-        }
-        code.instructions.push(TypedInstruction { offset: *offset, accesses: typed });
-    }
-    code
 }

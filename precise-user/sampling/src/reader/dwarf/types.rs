@@ -4,7 +4,10 @@ use std::rc::Rc;
 
 use gimli::constants as dw;
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
-use precise_code::types::{Global, TypeId, TypeShape, Types, Untyped};
+use precise_code::types::{
+    DescribedTypes, Global, MAX_NAME, Member, MemberRole, TypeForm, TypeId, TypeLabel, TypeShape, Types,
+    Untyped, bounded_name,
+};
 use rustc_hash::FxHashMap;
 
 use super::index::Index;
@@ -18,8 +21,6 @@ const MAX_FIELDS: usize = 8192;
 const MAX_LINKS: usize = 32;
 /// Maximum number of arrays of arrays.
 const MAX_ARRAYS: usize = 16;
-/// Maximum number of bytes of a name.
-const MAX_NAME: usize = 1024;
 
 /// The types and variables that one answer needs.
 pub(super) struct TypeTable<'a, 'i> {
@@ -56,29 +57,6 @@ enum Build {
     Array(Place, Option<u64>),
     Composite,
     Opaque,
-}
-
-/// A field of a composite type, or a base class.
-#[derive(Clone, Debug)]
-pub(super) struct Member {
-    pub name: String,
-    pub offset: u64,
-    pub ty: TypeId,
-    /// The number of bits, for a bit field.
-    pub bits: Option<u64>,
-    /// What it is a part of.
-    pub role: Role,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Field,
-    /// A base class.
-    Base,
-    /// What says which variant an enum has.
-    Discriminant,
-    /// The fields of a variant of an enum.
-    Variant,
 }
 
 impl<'a, 'i> TypeTable<'a, 'i> {
@@ -248,7 +226,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         }
         let index = unit.and_then(|number| self.index.unit(number));
         match index.and_then(|index| index.namespaces.get(&place)) {
-            Some(namespace) => bounded(format!("{namespace}::{name}")),
+            Some(namespace) => bounded_name(format!("{namespace}::{name}")),
             None => name,
         }
     }
@@ -275,7 +253,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         let name = entry.attr_value(dw::DW_AT_name).and_then(|name| self.dwarf.attr_string(unit, name).ok());
         name.map_or_else(String::new, |name| {
             let bytes = name.slice();
-            bounded(
+            bounded_name(
                 String::from_utf8_lossy(bytes.get(..bytes.len().min(MAX_NAME)).unwrap_or_default())
                     .into_owned(),
             )
@@ -285,25 +263,6 @@ impl<'a, 'i> TypeTable<'a, 'i> {
     /// Returns a type.
     pub fn get(&self, ty: TypeId) -> Option<&TypeNode> {
         self.nodes.get(ty.0 as usize)
-    }
-
-    /// Returns the size of a type in bytes; 0 if it is not known.
-    pub fn size_of(&mut self, ty: TypeId) -> u64 {
-        self.size(ty).unwrap_or(0)
-    }
-
-    /// Returns the fields of a composite type.
-    pub fn members(&mut self, ty: TypeId) -> Rc<Vec<Member>> {
-        let Some(node) = self.get(ty) else { return Rc::default() };
-        if let Some(known) = &node.fields {
-            return known.clone();
-        }
-        let place = node.place;
-        let members = Rc::new(self.read_members(place).unwrap_or_default());
-        if let Some(node) = self.nodes.get_mut(ty.0 as usize) {
-            node.fields = Some(members.clone());
-        }
-        members
     }
 
     fn read_members(&mut self, place: Place) -> Option<Vec<Member>> {
@@ -319,16 +278,16 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             }
             self.budget.take().ok()?;
             let role = match (entry.tag(), depth) {
-                (dw::DW_TAG_inheritance, 1) => Role::Base,
-                (dw::DW_TAG_member, 1) => Role::Field,
+                (dw::DW_TAG_inheritance, 1) => MemberRole::Base,
+                (dw::DW_TAG_member, 1) => MemberRole::Field,
                 (dw::DW_TAG_variant_part, 1) => {
                     discriminant = entry.attr_value(dw::DW_AT_discr).and_then(|to| reference(start, to));
                     continue;
                 }
                 (dw::DW_TAG_member, 2) if discriminant == Some(Place(start + entry.offset().0)) => {
-                    Role::Discriminant
+                    MemberRole::Discriminant
                 }
-                (dw::DW_TAG_member, 3) => Role::Variant,
+                (dw::DW_TAG_member, 3) => MemberRole::Variant,
                 _ => continue,
             };
             // Static members have no place in the object, and virtual bases no fixed one.
@@ -361,21 +320,6 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             }
         }
         None
-    }
-
-    /// Returns the name of the global variable at an address.
-    pub fn global_name(&mut self, address: u64) -> String {
-        let Some((_, mut place)) = self.index.global(address) else { return String::new() };
-        for _ in 0..MAX_LINKS {
-            let Some((unit, start, entry)) = self.entry(place) else { break };
-            let name = self.text(&unit, &entry);
-            if !name.is_empty() {
-                return name;
-            }
-            let Some(next) = origin(start, &entry) else { break };
-            place = next;
-        }
-        String::new()
     }
 
     fn global_in_units(&mut self, address: u64) -> Option<Global> {
@@ -456,6 +400,49 @@ impl Types for TypeTable<'_, '_> {
     }
 }
 
+impl DescribedTypes for TypeTable<'_, '_> {
+    fn label(&self, ty: TypeId) -> Option<TypeLabel<'_>> {
+        let node = self.get(ty)?;
+        let form = match node.tag {
+            dw::DW_TAG_structure_type | dw::DW_TAG_class_type => TypeForm::Struct,
+            dw::DW_TAG_union_type => TypeForm::Union,
+            dw::DW_TAG_enumeration_type => TypeForm::Enumeration,
+            dw::DW_TAG_pointer_type => TypeForm::Pointer,
+            dw::DW_TAG_reference_type | dw::DW_TAG_rvalue_reference_type => TypeForm::Reference,
+            dw::DW_TAG_subroutine_type => TypeForm::Function,
+            _ => TypeForm::Other,
+        };
+        Some(TypeLabel { name: &node.name, form, alignment: node.alignment })
+    }
+
+    fn members(&mut self, ty: TypeId) -> Rc<Vec<Member>> {
+        let Some(node) = self.get(ty) else { return Rc::default() };
+        if let Some(known) = &node.fields {
+            return known.clone();
+        }
+        let place = node.place;
+        let members = Rc::new(self.read_members(place).unwrap_or_default());
+        if let Some(node) = self.nodes.get_mut(ty.0 as usize) {
+            node.fields = Some(members.clone());
+        }
+        members
+    }
+
+    fn global_name(&mut self, address: u64) -> String {
+        let Some((_, mut place)) = self.index.global(address) else { return String::new() };
+        for _ in 0..MAX_LINKS {
+            let Some((unit, start, entry)) = self.entry(place) else { break };
+            let name = self.text(&unit, &entry);
+            if !name.is_empty() {
+                return name;
+            }
+            let Some(next) = origin(start, &entry) else { break };
+            place = next;
+        }
+        String::new()
+    }
+}
+
 /// Returns the place that an attribute refers to, in the unit that begins at `start` or elsewhere.
 pub(super) fn reference(start: usize, value: AttributeValue<Bytes<'_>>) -> Option<Place> {
     match value {
@@ -479,14 +466,4 @@ pub(super) fn number(entry: &Entry<'_>, name: gimli::DwAt) -> Option<u64> {
 /// Returns the distance of a bit field from the start of the struct in bits.
 fn bit_offset(entry: &Entry<'_>) -> Option<u64> {
     number(entry, dw::DW_AT_data_bit_offset)
-}
-
-/// Returns a text cut to the maximum length of a name.
-pub(super) fn bounded(mut text: String) -> String {
-    let mut end = text.len().min(MAX_NAME);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
 }

@@ -1,9 +1,7 @@
 //! The layouts of types, for people.
 
-use gimli::constants as dw;
-use precise_code::types::{Field, Kind, TypeId, TypeLayout, TypeShape, Types as _};
-
-use super::types::{Member, Role, TypeTable, bounded};
+use super::described::{DescribedTypes, Member, MemberRole, TypeForm, bounded_name};
+use super::{Field, Kind, TypeId, TypeLayout, TypeShape};
 
 /// Maximum number of fields of a layout.
 const MAX_FIELDS: usize = 2048;
@@ -27,13 +25,16 @@ struct Fields {
     packed: bool,
 }
 
-impl TypeTable<'_, '_> {
+/// Reads layouts.
+pub(super) struct LayoutReader<'a>(pub &'a mut dyn DescribedTypes);
+
+impl LayoutReader<'_> {
     /// Returns the layout of a type.
     pub fn layout(&mut self, ty: TypeId) -> TypeLayout {
-        let size = self.size_of(ty);
+        let size = self.0.size_of(ty);
         let name = self.name(ty, 0);
-        let asked = self.get(ty).and_then(|node| node.alignment).filter(|n| n.is_power_of_two());
-        if self.shape(ty) != TypeShape::Composite {
+        let asked = self.0.label(ty).and_then(|label| label.alignment).filter(|n| n.is_power_of_two());
+        if self.0.shape(ty) != TypeShape::Composite {
             let alignment = if size.is_power_of_two() && size <= MAX_ALIGNMENT { size } else { 1 };
             let (fields, members) = (Vec::new(), Vec::new());
             return TypeLayout { name, kind: Kind::Scalar, size, alignment, fields, members, cut: false };
@@ -53,9 +54,9 @@ impl TypeTable<'_, '_> {
 
     /// Returns the members of a struct as it declares them; `None` if their order is not free.
     fn declared(&mut self, ty: TypeId) -> Option<Vec<Field>> {
-        let members = self.members(ty);
+        let members = self.0.members(ty);
         let free = |member: &Member| {
-            member.role == Role::Field
+            member.role == MemberRole::Field
                 && member.bits.is_none()
                 && !member.name.is_empty()
                 && !member.name.starts_with("_vptr")
@@ -65,8 +66,8 @@ impl TypeTable<'_, '_> {
         }
         let mut declared = Vec::new();
         for member in members.iter() {
-            let (name, offset) = (bounded(member.name.clone()), member.offset);
-            let (type_name, size) = (self.named(member.ty, 0, true), self.size_of(member.ty));
+            let (name, offset) = (bounded_name(member.name.clone()), member.offset);
+            let (type_name, size) = (self.named(member.ty, 0, true), self.0.size_of(member.ty));
             declared.push(Field { name, type_name, offset, size });
         }
         declared.sort_by_key(|field| field.offset);
@@ -74,11 +75,11 @@ impl TypeTable<'_, '_> {
     }
 
     fn kind(&mut self, ty: TypeId) -> Kind {
-        if self.members(ty).iter().any(|member| member.role == Role::Variant) {
+        if self.0.members(ty).iter().any(|member| member.role == MemberRole::Variant) {
             return Kind::Enum;
         }
-        match self.get(ty).map(|node| node.tag) {
-            Some(dw::DW_TAG_union_type) => Kind::Union,
+        match self.0.label(ty).map(|label| label.form) {
+            Some(TypeForm::Union) => Kind::Union,
             _ => Kind::Struct,
         }
     }
@@ -86,12 +87,12 @@ impl TypeTable<'_, '_> {
     /// Adds the fields of an enum: what says which variant it is, if that has bytes of its own, and
     /// the bytes of the variants.
     fn variants(&mut self, ty: TypeId, size: u64, fields: &mut Fields) {
-        let members = self.members(ty);
-        let variants = members.iter().filter(|member| member.role == Role::Variant);
-        let discriminant = members.iter().find(|member| member.role == Role::Discriminant);
+        let members = self.0.members(ty);
+        let variants = members.iter().filter(|member| member.role == MemberRole::Variant);
+        let discriminant = members.iter().find(|member| member.role == MemberRole::Discriminant);
         let mut start = 0;
         if let Some(member) = discriminant {
-            let end = member.offset.saturating_add(self.size_of(member.ty));
+            let end = member.offset.saturating_add(self.0.size_of(member.ty));
             let mut overlaps = false;
             for variant in variants {
                 let mut inner = Fields::default();
@@ -119,32 +120,32 @@ impl TypeTable<'_, '_> {
 
     /// Adds the fields of a type that begins at `base`. Their names follow `prefix`.
     fn flatten(&mut self, ty: TypeId, prefix: &str, base: u64, depth: usize, fields: &mut Fields) {
-        for member in self.members(ty).iter() {
+        for member in self.0.members(ty).iter() {
             if fields.all.len() >= MAX_FIELDS {
                 fields.cut = true;
                 return;
             }
             let offset = base.saturating_add(member.offset);
-            let inner = self.shape(member.ty);
+            let inner = self.0.shape(member.ty);
             let opens =
                 inner == TypeShape::Composite && self.kind(member.ty) == Kind::Struct && depth < MAX_DEPTH;
             let in_union = depth == 0 && self.kind(ty) == Kind::Union;
             let name = format!("{prefix}{}", shown(member));
-            if opens && !in_union && !self.members(member.ty).is_empty() {
+            if opens && !in_union && !self.0.members(member.ty).is_empty() {
                 let prefix = match member.role {
-                    Role::Base => prefix.to_owned(),
+                    MemberRole::Base => prefix.to_owned(),
                     _ if member.name.is_empty() => prefix.to_owned(),
                     _ => format!("{name}."),
                 };
                 self.flatten(member.ty, &prefix, offset, depth + 1, fields);
-            } else if member.role != Role::Base {
-                self.leaf(member, bounded(name), offset, fields);
+            } else if member.role != MemberRole::Base {
+                self.leaf(member, bounded_name(name), offset, fields);
             }
         }
     }
 
     fn leaf(&mut self, member: &Member, name: String, offset: u64, fields: &mut Fields) {
-        let size = self.size_of(member.ty);
+        let size = self.0.size_of(member.ty);
         let natural = self.alignment(member.ty);
         fields.alignment = fields.alignment.max(natural);
         if let Some(bits) = member.bits {
@@ -155,7 +156,7 @@ impl TypeTable<'_, '_> {
             if let Some(last) =
                 fields.all.last_mut().filter(|last| last.offset == offset && last.name.contains(':'))
             {
-                last.name = bounded(format!("{},{name}", last.name));
+                last.name = bounded_name(format!("{},{name}", last.name));
                 return;
             }
             let type_name = self.name(member.ty, 0);
@@ -171,10 +172,10 @@ impl TypeTable<'_, '_> {
     fn alignment(&mut self, ty: TypeId) -> u64 {
         let mut ty = ty;
         for _ in 0..MAX_DEPTH {
-            match self.shape(ty) {
+            match self.0.shape(ty) {
                 TypeShape::Array { element } => ty = element,
                 TypeShape::Scalar => {
-                    let size = self.size_of(ty);
+                    let size = self.0.size_of(ty);
                     return if size.is_power_of_two() { size.min(MAX_ALIGNMENT) } else { 1 };
                 }
                 TypeShape::Composite | TypeShape::Opaque => return 1,
@@ -190,38 +191,38 @@ impl TypeTable<'_, '_> {
 
     /// Returns the name of a type; with `tagged` after `struct` or `union`, as C declares it.
     fn named(&mut self, ty: TypeId, depth: usize, tagged: bool) -> String {
-        let Some(node) = self.get(ty) else { return String::new() };
-        let (name, tag) = (node.name.clone(), node.tag);
+        let Some(label) = self.0.label(ty) else { return String::new() };
+        let (name, form) = (label.name.to_owned(), label.form);
         if depth > MAX_DEPTH {
             return "…".to_owned();
         }
-        if let TypeShape::Array { element } = self.shape(ty) {
+        if let TypeShape::Array { element } = self.0.shape(ty) {
             let of = self.named(element, depth + 1, tagged);
-            let (whole, one) = (self.size_of(ty), self.size_of(element));
+            let (whole, one) = (self.0.size_of(ty), self.0.size_of(element));
             let count = whole.checked_div(one).unwrap_or(0);
-            return bounded(if count > 0 { format!("{of}[{count}]") } else { format!("{of}[]") });
+            return bounded_name(if count > 0 { format!("{of}[{count}]") } else { format!("{of}[]") });
         }
         if !name.is_empty() {
-            return match tag {
-                dw::DW_TAG_structure_type if tagged => format!("struct {name}"),
-                dw::DW_TAG_union_type if tagged => format!("union {name}"),
-                dw::DW_TAG_enumeration_type if tagged => format!("enum {name}"),
+            return match form {
+                TypeForm::Struct if tagged => format!("struct {name}"),
+                TypeForm::Union if tagged => format!("union {name}"),
+                TypeForm::Enumeration if tagged => format!("enum {name}"),
                 _ => name,
             };
         }
-        match tag {
-            dw::DW_TAG_pointer_type => {
-                let to = self.pointee(ty).map(|to| self.named(to, depth + 1, tagged));
-                bounded(format!("{}*", to.unwrap_or_else(|| "void".to_owned())))
+        match form {
+            TypeForm::Pointer => {
+                let to = self.0.pointee(ty).map(|to| self.named(to, depth + 1, tagged));
+                bounded_name(format!("{}*", to.unwrap_or_else(|| "void".to_owned())))
             }
-            dw::DW_TAG_reference_type | dw::DW_TAG_rvalue_reference_type => {
-                let to = self.pointee(ty).map(|to| self.named(to, depth + 1, tagged));
-                bounded(format!("{}&", to.unwrap_or_default()))
+            TypeForm::Reference => {
+                let to = self.0.pointee(ty).map(|to| self.named(to, depth + 1, tagged));
+                bounded_name(format!("{}&", to.unwrap_or_default()))
             }
-            dw::DW_TAG_subroutine_type => "function".to_owned(),
-            dw::DW_TAG_union_type => "union".to_owned(),
-            dw::DW_TAG_enumeration_type => "enum".to_owned(),
-            _ => "struct".to_owned(),
+            TypeForm::Function => "function".to_owned(),
+            TypeForm::Union => "union".to_owned(),
+            TypeForm::Enumeration => "enum".to_owned(),
+            TypeForm::Struct | TypeForm::Other => "struct".to_owned(),
         }
     }
 }
@@ -229,8 +230,8 @@ impl TypeTable<'_, '_> {
 /// Returns the name of a field as it is shown.
 fn shown(member: &Member) -> &str {
     match member.role {
-        Role::Field if member.name.starts_with("_vptr") => "vptr",
-        Role::Field if member.name.is_empty() => "(unnamed)",
+        MemberRole::Field if member.name.starts_with("_vptr") => "vptr",
+        MemberRole::Field if member.name.is_empty() => "(unnamed)",
         _ => &member.name,
     }
 }
