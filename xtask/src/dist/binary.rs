@@ -16,6 +16,19 @@ const MOST: u64 = 15_000_000;
 /// The profile of Cargo.toml that ships.
 const PROFILE: &str = "dist";
 
+/// What makes C smaller: no panic passes it, and captures are compressed at level 3, which needs
+/// none of the ways to compress that zstd leaves out here (lib/README.md of zstd).
+const SMALL_C: [&str; 8] = [
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+    "-DZSTD_EXCLUDE_GREEDY_BLOCK_COMPRESSOR",
+    "-DZSTD_EXCLUDE_LAZY_BLOCK_COMPRESSOR",
+    "-DZSTD_EXCLUDE_LAZY2_BLOCK_COMPRESSOR",
+    "-DZSTD_EXCLUDE_BTLAZY2_BLOCK_COMPRESSOR",
+    "-DZSTD_EXCLUDE_BTOPT_BLOCK_COMPRESSOR",
+    "-DZSTD_EXCLUDE_BTULTRA_BLOCK_COMPRESSOR",
+];
+
 /// How the binary is built.
 #[derive(Clone, Debug)]
 pub enum Build {
@@ -143,16 +156,17 @@ fn rust_flags() -> Result<OsString> {
     let mut folders = remap::folders();
     let rust = process::output(Command::new("rustc").args(["--print", "sysroot"]))?;
     folders.push((rust.trim().into(), "/rust"));
-    let flags: Vec<OsString> =
-        folders.iter().map(|(from, to)| prefix("--remap-path-prefix=", from, to)).collect();
+    let remapped = folders.iter().map(|(from, to)| prefix("--remap-path-prefix=", from, to));
+    // Only what a panic can pass has unwind tables. By default, all functions of x86-64 have.
+    let flags: Vec<OsString> = remapped.chain(["-Cforce-unwind-tables=no".into()]).collect();
     Ok(flags.join(OsString::from("\x1f").as_os_str()))
 }
 
 /// Returns the flags of the C compiler, for the two dependencies in C.
 fn c_flags() -> OsString {
     let folders = remap::folders();
-    let flags: Vec<OsString> =
-        folders.iter().map(|(from, to)| prefix("-ffile-prefix-map=", from, to)).collect();
+    let remapped = folders.iter().map(|(from, to)| prefix("-ffile-prefix-map=", from, to));
+    let flags: Vec<OsString> = remapped.chain(SMALL_C.map(OsString::from)).collect();
     flags.join(OsString::from(" ").as_os_str())
 }
 
