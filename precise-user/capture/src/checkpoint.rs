@@ -25,7 +25,7 @@ use precise_model::{Epoch, Meta};
 use super::claims::{self, JSON};
 use super::file::{META_KEY, SCHEMA_KEY};
 use super::group_file::FOOTER_END;
-use super::write::SHORTEST_GROUP;
+use super::row_group::SHORTEST_GROUP;
 
 /// The first bytes of a checkpoint.
 const MARK: &[u8; 16] = b"\0precise:so-far\n";

@@ -6,6 +6,7 @@
 //! columns have 68 of them.
 
 use std::io::Write;
+use std::time::Duration;
 
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -17,6 +18,8 @@ use super::file::Column;
 use super::waiting::Waiting;
 use super::waiting_texts::TextTable;
 
+/// How long rows are collected for a row group, at least.
+pub(super) const SHORTEST_GROUP: Duration = Duration::from_secs(30);
 /// The number of values that are encoded at one time.
 const SLICE: usize = 1024;
 

@@ -15,7 +15,7 @@ use super::file::{Column, META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
 use super::file_output::FileOutput;
 use super::group_file::GroupFile;
 use super::reserve::Reserve;
-use super::row_group::RowGroup;
+use super::row_group::{RowGroup, SHORTEST_GROUP};
 use super::write_rows::batch;
 use precise_model::{Capture, Meta, Row, SCHEMA_VERSION};
 
@@ -28,9 +28,6 @@ const GROUP_BYTES: usize = 32 << 20;
 const SOME_ROWS: usize = 8 << 10;
 /// The largest number of rows that become columns at one time.
 const BATCH_ROWS: usize = 4096;
-
-/// How long rows are collected for a row group, at least.
-pub(super) const SHORTEST_GROUP: Duration = Duration::from_secs(30);
 
 /// Returns how long rows are collected for a row group, `running` after the start. Their number
 /// must not grow with the length of the run: a reader holds the descriptions of all.

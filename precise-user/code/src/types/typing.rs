@@ -10,7 +10,7 @@ use super::{
 };
 use crate::Instruction;
 
-/// Returns the answer for code of which nothing is known, for one reason.
+/// Returns the types of the accesses of code of which nothing is known, for one reason.
 pub fn untyped(instructions: &[Instruction], wanted: &[u64], why: Untyped) -> TypedCode {
     let of = |offset: &u64| {
         let at = instructions.binary_search_by_key(offset, |instruction| instruction.offset).ok();
@@ -31,15 +31,14 @@ fn not_decoded(offset: u64) -> TypedInstruction {
     TypedInstruction { offset, accesses: vec![access] }
 }
 
-/// Returns the types of the accesses of a function. `wanted` are the instructions, by their distance
-/// from its start.
+/// Returns the types of the accesses of a function. `wanted` are the instructions, by their
+/// distance from its start.
 pub fn typed(
     instructions: &[Instruction],
     facts: &FunctionFacts,
     table: &mut dyn DescribedTypes,
     wanted: &[u64],
 ) -> TypedCode {
-    // The data flow knows no names.
     let found = match accesses(instructions, facts, table, wanted) {
         Ok(found) => found,
         Err(why) => return untyped(instructions, wanted, why),
