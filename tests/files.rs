@@ -6,6 +6,7 @@ mod doc_commands;
 mod doc_machine;
 mod documents;
 mod duckdb;
+mod mcp;
 mod readers;
 mod recordings;
 mod schemas;

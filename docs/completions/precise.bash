@@ -79,6 +79,9 @@ _precise() {
             precise,man)
                 cmd="precise__subcmd__man"
                 ;;
+            precise,mcp)
+                cmd="precise__subcmd__mcp"
+                ;;
             precise,mem)
                 cmd="precise__subcmd__mem"
                 ;;
@@ -178,6 +181,9 @@ _precise() {
             precise__subcmd__help,man)
                 cmd="precise__subcmd__help__subcmd__man"
                 ;;
+            precise__subcmd__help,mcp)
+                cmd="precise__subcmd__help__subcmd__mcp"
+                ;;
             precise__subcmd__help,mem)
                 cmd="precise__subcmd__help__subcmd__mem"
                 ;;
@@ -221,7 +227,7 @@ _precise() {
 
     case "${cmd}" in
         precise)
-            opts="-h -V --help --version record script top serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase types skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help"
+            opts="-h -V --help --version record script top serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase types skid diff check flamegraph heatmap archive export mcp list doctor exit-codes schema completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1371,7 +1377,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__help)
-            opts="record script top serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase types skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help"
+            opts="record script top serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase types skid diff check flamegraph heatmap archive export mcp list doctor exit-codes schema completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1665,6 +1671,20 @@ _precise() {
             return 0
             ;;
         precise__subcmd__help__subcmd__man)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        precise__subcmd__help__subcmd__mcp)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2052,6 +2072,36 @@ _precise() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        precise__subcmd__mcp)
+            opts="-h --allow-record --symfs --source --color --width --no-pager --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

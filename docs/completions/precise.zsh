@@ -913,6 +913,19 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
+(mcp)
+_arguments "${_arguments_options[@]}" : \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--allow-record[Offer the tool \`record\`, which samples this machine and writes to the folder]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':place -- Folder of captures, a capture, or s3\://BUCKET/PREFIX:_files' \
+&& ret=0
+;;
 (list)
 _arguments "${_arguments_options[@]}" : \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
@@ -1097,6 +1110,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(mcp)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (list)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -1163,6 +1180,7 @@ _precise_commands() {
 'heatmap:Draw the samples of a capture over time' \
 'archive:Store captures under a label, in a folder or an object store' \
 'export:Convert a capture to pprof, folded stacks, CSV or JSON' \
+'mcp:Answer the questions of agents about captures (Model Context Protocol)' \
 'list:List the presets and events of this machine' \
 'doctor:Check whether this machine can sample precisely' \
 'exit-codes:List the exit codes with their meanings' \
@@ -1282,6 +1300,7 @@ _precise__subcmd__help_commands() {
 'heatmap:Draw the samples of a capture over time' \
 'archive:Store captures under a label, in a folder or an object store' \
 'export:Convert a capture to pprof, folded stacks, CSV or JSON' \
+'mcp:Answer the questions of agents about captures (Model Context Protocol)' \
 'list:List the presets and events of this machine' \
 'doctor:Check whether this machine can sample precisely' \
 'exit-codes:List the exit codes with their meanings' \
@@ -1397,6 +1416,11 @@ _precise__subcmd__help__subcmd__man_commands() {
     local commands; commands=()
     _describe -t commands 'precise help man commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__help__subcmd__mcp_commands] )) ||
+_precise__subcmd__help__subcmd__mcp_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help mcp commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__help__subcmd__mem_commands] )) ||
 _precise__subcmd__help__subcmd__mem_commands() {
     local commands; commands=()
@@ -1476,6 +1500,11 @@ _precise__subcmd__list_commands() {
 _precise__subcmd__man_commands() {
     local commands; commands=()
     _describe -t commands 'precise man commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__mcp_commands] )) ||
+_precise__subcmd__mcp_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise mcp commands' commands "$@"
 }
 (( $+functions[_precise__subcmd__mem_commands] )) ||
 _precise__subcmd__mem_commands() {

@@ -22,6 +22,7 @@
 //! * [`render`]: a result to a table, JSON or a picture.
 //! * [`screen`]: a live window as tables and strips, in cells of a terminal.
 //! * [`export`]: a capture in the formats of other tools.
+//! * [`mcp`]: a server whose tools are the views, for agents.
 //!
 //! The binary's `cli` turns arguments into one call of these, and prints the result.
 //!
@@ -51,6 +52,7 @@ pub use precise_views::render;
 pub mod archive;
 pub mod error;
 pub mod export;
+pub mod mcp;
 pub mod screen;
 pub mod self_test;
 pub mod text;

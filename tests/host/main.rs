@@ -26,6 +26,7 @@ mod html;
 mod kill_switch;
 mod large;
 mod ledger;
+mod mcp;
 mod names;
 mod numpy;
 mod own;

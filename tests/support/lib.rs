@@ -1,6 +1,7 @@
 //! Helpers for tests that run `precise` on a real kernel: they start it, read its captures, and
 //! give it something to sample.
 
+pub mod agent_client;
 pub mod alone;
 pub mod cgroup;
 pub mod chaos;

@@ -31,9 +31,18 @@ pub fn check(arguments: &[&OsStr], text: &str) -> Result<()> {
         let kind = &schema::find(name).with_context(|| format!("there is no schema {name}"))?;
         return text.lines().try_for_each(|line| validate(&serde_json::from_str(line)?, kind));
     }
-    let document: Value = serde_json::from_str(text).with_context(|| format!("no JSON: {text}"))?;
-    let name = document["kind"].as_str().with_context(|| format!("a document without its kind: {text}"))?;
-    validate(&document, &schema::find(name).with_context(|| format!("there is no schema {name}"))?)
+    document(&serde_json::from_str(text).with_context(|| format!("no JSON: {text}"))?)
+}
+
+/// Checks a document against the schema that it names.
+///
+/// # Errors
+///
+/// Returns an error with each mismatch if the document does not match its schema.
+pub fn document(document: &Value) -> Result<()> {
+    let name =
+        document["kind"].as_str().with_context(|| format!("a document without its kind: {document}"))?;
+    validate(document, &schema::find(name).with_context(|| format!("there is no schema {name}"))?)
 }
 
 fn validate(document: &Value, kind: &DocumentKind) -> Result<()> {

@@ -17,7 +17,7 @@ use precise_model::Capture;
 use precise_views as views;
 
 /// Format of the time in names; names therefore sort by time.
-const TIME: &str = "%Y%m%dT%H%M%SZ";
+pub(super) const TIME: &str = "%Y%m%dT%H%M%SZ";
 /// What a name has in place of the time of a capture that does not know it: an import from a pipe.
 /// The start of the hash of its contents follows, by which such captures differ. Such names sort
 /// before all times.
@@ -50,7 +50,8 @@ impl PairSide {
         }
     }
 
-    const fn word(self) -> &'static str {
+    /// Returns the word of a name for this role.
+    pub const fn word(self) -> &'static str {
         self.entry()
     }
 }

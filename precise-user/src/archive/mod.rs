@@ -11,6 +11,7 @@
 //! capture exists.
 
 mod keep;
+mod list;
 mod place;
 #[cfg(feature = "s3")]
 mod s3;
@@ -19,6 +20,7 @@ mod store;
 mod tests;
 
 pub use keep::{Archive, Archived, PairSide, keep, keep_rolling};
+pub use list::{StoredFile, list};
 pub use place::{ArchivePlace, Label};
 
 use std::path::Path;

@@ -8,11 +8,13 @@ use bytes::Bytes;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{
-    ClientOptions, Error, GetOptions, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, RetryConfig,
+    ClientOptions, Error, GetOptions, ListResult, ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutMode,
+    PutPayload, RetryConfig,
 };
 use tokio::runtime::Runtime;
 
 use super::ArchivePlace;
+use super::list::Found;
 use super::store::{Existing, exists};
 use crate::error::{ExitClass, Failure};
 use precise_capture::temporary;
@@ -124,9 +126,29 @@ impl Bucket {
     }
 
     pub(super) fn list(&self) -> Result<Vec<String>, Failure> {
+        let objects = self.listed()?.objects;
+        Ok(objects.iter().filter_map(|object| object.location.filename().map(str::to_owned)).collect())
+    }
+
+    /// Returns the objects under the prefix, and the names of the prefixes below it.
+    pub(super) fn look(&self) -> Result<(Vec<Found>, Vec<String>), Failure> {
+        let ListResult { objects, common_prefixes, .. } = self.listed()?;
+        let found = |object: &ObjectMeta| {
+            Some(Found {
+                name: object.location.filename()?.to_owned(),
+                bytes: object.size,
+                modified_ns: object.last_modified.timestamp_nanos_opt().unwrap_or_default(),
+            })
+        };
+        let below = common_prefixes.iter().filter_map(|prefix| prefix.filename().map(str::to_owned));
+        Ok((objects.iter().filter_map(found).collect(), below.collect()))
+    }
+
+    fn listed(&self) -> Result<ListResult, Failure> {
         let prefix = Path::from(self.prefix.as_str());
         let listed = self.runtime.block_on(self.store.list_with_delimiter(Some(&prefix)));
-        let objects = listed.map_err(|error| self.failure("", &error))?.objects;
+        let listed = listed.map_err(|error| self.failure("", &error))?;
+        let objects = &listed.objects;
         if objects.len() > MOST_NAMES {
             return Err(Failure::new(
                 ExitClass::Usage,
@@ -134,7 +156,7 @@ impl Bucket {
             )
             .advise("Name the object."));
         }
-        Ok(objects.iter().filter_map(|object| object.location.filename().map(str::to_owned)).collect())
+        Ok(listed)
     }
 
     /// Fetches an object into an unnamed temporary file, so that memory use stays small for objects

@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
 use super::ArchivePlace;
+use super::list::Found;
 use crate::error::{ExitClass, Failure};
 use precise_capture::write_whole;
 
@@ -70,6 +71,30 @@ impl Store {
         }
     }
 
+    /// Returns the files in the place, and the names of the folders in it. Of a folder, only
+    /// regular files: a link may lead out of it, and a pipe would keep its reader waiting.
+    pub(super) fn look(&self) -> Result<(Vec<Found>, Vec<String>), Failure> {
+        match self {
+            Self::Folder(path) => {
+                let (mut files, mut folders) = (Vec::new(), Vec::new());
+                for entry in fs::read_dir(path).map_err(|error| unreadable(path, &error))? {
+                    let entry = entry.map_err(|error| unreadable(path, &error))?;
+                    let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.metadata()) else {
+                        continue;
+                    };
+                    if kind.is_dir() {
+                        folders.push(name);
+                    } else if kind.is_file() {
+                        files.push(Found { name, bytes: kind.len(), modified_ns: modified_ns(&kind) });
+                    }
+                }
+                Ok((files, folders))
+            }
+            #[cfg(feature = "s3")]
+            Self::Bucket(bucket) => bucket.look(),
+        }
+    }
+
     /// Returns the named capture as a file. At most `largest` bytes are transferred over a network.
     pub(super) fn fetch(
         &self,
@@ -117,6 +142,11 @@ impl Store {
 pub(super) fn exists(what: &str) -> Failure {
     Failure::new(ExitClass::Failed, format!("{what} exists already and is never replaced"))
         .advise("It is the same capture, or another of the same host and second: use another label.")
+}
+
+/// Returns when a file was written, in nanoseconds since the Unix epoch.
+fn modified_ns(file: &fs::Metadata) -> i64 {
+    file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec())
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {

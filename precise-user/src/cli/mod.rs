@@ -26,6 +26,7 @@ mod form;
 mod idle;
 mod import;
 mod list;
+mod mcp;
 mod narrow;
 mod output;
 mod pager;
@@ -155,6 +156,7 @@ fn entries() -> Vec<Subcommand> {
     entries.extend([
         own("archive", "Store captures under a label, in a folder or an object store", archive::run),
         own("export", "Convert a capture to pprof, folded stacks, CSV or JSON", export::run),
+        own("mcp", "Answer the questions of agents about captures (Model Context Protocol)", mcp::run),
         own("list", "List the presets and events of this machine", list::run),
         Subcommand {
             samples: doctor::samples,

@@ -69,8 +69,14 @@ impl NarrowArguments {
 
     /// Reads a capture, narrows it, and leaves out the samples of idle CPUs.
     pub fn read(&self, reference: &Path) -> Result<Capture, Failure> {
-        let wanted = self.wanted()?;
-        let narrowed = narrow(read(reference)?, &wanted).map_err(view::no_answer)?;
+        // A wrong flag is an error before a file is read.
+        self.wanted()?;
+        self.apply(read(reference)?)
+    }
+
+    /// Narrows a capture, and leaves out the samples of idle CPUs.
+    pub fn apply(&self, capture: Capture) -> Result<Capture, Failure> {
+        let narrowed = narrow(capture, &self.wanted()?).map_err(view::no_answer)?;
         Ok(self.idle.leave_out(narrowed))
     }
 }

@@ -38,6 +38,8 @@ pub struct Doctor<'a> {
 documents! {
     super::stream_account::Accounts<'_>: "account" 1 "script --account",
     crate::archive::Archive: "archive" 1 "archive --json",
+    crate::mcp::CaptureList: "captures" 1 "mcp PLACE",
+    crate::mcp::ToolAnswer: "mcp" 1 "mcp PLACE",
     Doctor<'_>: "doctor" 1 "doctor --json",
     super::exit_codes::ExitCodes: "exit-codes" 1 "exit-codes --json",
     ListDocument<'_>: "list" 1 "list --json",

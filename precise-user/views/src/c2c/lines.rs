@@ -393,12 +393,19 @@ fn advice(line: &SharedLine) -> Vec<String> {
              cache.",
             list(&|_| true)
         )],
-        SharingVerdict::Both => vec![format!(
-            "Threads share {}, which also slows accesses to {}. Move the latter to separate lines \
-             ({ALIGN}), and write the shared bytes less often.",
-            list(&|field| field.users > 1),
-            list(&|field| field.users <= 1),
-        )],
+        SharingVerdict::Both => {
+            let (shared, own) = (list(&|field| field.users > 1), list(&|field| field.users <= 1));
+            vec![match own.is_empty() {
+                true => format!(
+                    "Threads share {shared}, and writes of one of these slow accesses to the others. Move \
+                     them to separate lines ({ALIGN}), and write them less often."
+                ),
+                false => format!(
+                    "Threads share {shared}, which also slows accesses to {own}. Move the latter to \
+                     separate lines ({ALIGN}), and write the shared bytes less often."
+                ),
+            }]
+        }
         SharingVerdict::OneThread => vec![
             "Only one thread was sampled on this line: it moved between CPUs and the line followed, or \
              the other users of the line were not sampled. Pin the thread, or sample for longer."
