@@ -15,25 +15,28 @@
 //! # }
 //! ```
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 
-use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
+/// How much files are compressed. It takes a second in a build, and fonts and schemas are a quarter
+/// smaller than by zlib.
+const LEVEL: i32 = 19;
 
-/// Packs files into one stream of zlib. Each is its name, its length and its bytes.
+/// Packs files into one frame of Zstandard. Each is its name and its bytes, both behind their
+/// length.
 ///
 /// # Errors
 ///
 /// Returns an error if a name or a file has more than 4 GiB.
 pub fn pack<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> io::Result<Vec<u8>> {
-    let mut packed = ZlibEncoder::new(Vec::new(), Compression::best());
+    let mut parts = Vec::new();
     for (name, bytes) in files {
         for part in [name.as_bytes(), bytes] {
             let length = u32::try_from(part.len()).map_err(io::Error::other)?;
-            packed.write_all(&length.to_le_bytes())?;
-            packed.write_all(part)?;
+            parts.extend_from_slice(&length.to_le_bytes());
+            parts.extend_from_slice(part);
         }
     }
-    packed.finish()
+    zstd::encode_all(parts.as_slice(), LEVEL)
 }
 
 /// Unpacks what [`pack`] made.
@@ -42,8 +45,11 @@ pub fn pack<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> io::Res
 ///
 /// Returns an error if the bytes are cut or are not of [`pack`].
 pub fn unpack(packed: &[u8]) -> io::Result<PackedFiles> {
-    let mut bytes = Vec::new();
-    ZlibDecoder::new(packed).read_to_end(&mut bytes)?;
+    // Nothing at all would be a stream without frames.
+    if packed.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let bytes = zstd::decode_all(packed)?;
     let mut files = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
@@ -93,8 +99,7 @@ mod tests {
         assert_eq!(files.find("empty"), Some(b"".as_slice()));
         assert_eq!(files.find(""), None);
         (0..packed.len()).for_each(|length| assert!(unpack(&packed[..length]).is_err(), "{length}"));
-        let mut short = ZlibEncoder::new(Vec::new(), Compression::best());
-        short.write_all(&[1, 0, 0, 0, b'a', 9, 0, 0, 0, b'b']).unwrap();
-        assert!(unpack(&short.finish().unwrap()).is_err());
+        let short = [1, 0, 0, 0, b'a', 9, 0, 0, 0, b'b'];
+        assert!(unpack(&zstd::encode_all(short.as_slice(), LEVEL).unwrap()).is_err());
     }
 }
