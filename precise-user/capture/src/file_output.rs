@@ -14,9 +14,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt as _, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::group_file::ReadBack;
 use super::temporary::{Temporary, keep_old, old_name};
 
 /// An output: a file that appears only when it is complete, or a stream.
@@ -130,6 +131,17 @@ impl FileOutput {
             }
             Sink::Stream(mut stream) => stream.flush().map(|()| None),
         }
+    }
+}
+
+impl ReadBack for FileOutput {
+    fn read_back(&self, position: u64, length: usize) -> io::Result<Vec<u8>> {
+        let Sink::File { file, .. } = &self.sink else {
+            return Err(io::Error::other("what was written to a stream cannot be read"));
+        };
+        let mut bytes = vec![0; length];
+        file.get_ref().read_exact_at(&mut bytes, position)?;
+        Ok(bytes)
     }
 }
 

@@ -4,7 +4,8 @@
 //! of the file: 50 KB for the columns of a capture, and a run that goes on for days has thousands
 //! of row groups. Here a description is kept as the footer will have it, compressed with the first
 //! one as dictionary, and all are in one block of memory: small blocks that stay would keep the
-//! pages around them in memory, too.
+//! pages around them in memory, too. Those that a checkpoint has written are read back from the
+//! file at its end.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -33,7 +34,25 @@ pub(super) struct GroupFile<W: Write> {
     bytes: TrackedWrite<W>,
     schema: SchemaDescPtr,
     properties: WriterPropertiesPtr,
+    /// The footers in the file that describe row groups.
+    written: Vec<WrittenFooter>,
+    /// The row groups since the last of these footers.
     groups: Descriptions,
+}
+
+/// A footer that is in the file already.
+struct WrittenFooter {
+    position: u64,
+    /// The length in bytes.
+    length: usize,
+    /// The number of row groups that it describes.
+    groups: usize,
+}
+
+/// An output whose bytes can be read while it is written.
+pub(super) trait ReadBack {
+    /// Returns bytes that were written, and flushed.
+    fn read_back(&self, position: u64, length: usize) -> io::Result<Vec<u8>>;
 }
 
 /// The descriptions of row groups. Each is the footer of a file that has only this one.
@@ -75,7 +94,7 @@ impl<W: Write + Send> GroupFile<W> {
         let mut bytes = TrackedWrite::new(output);
         bytes.write_all(MAGIC)?;
         let schema = Arc::new(SchemaDescriptor::new(schema));
-        Ok(Self { bytes, schema, properties, groups: Descriptions::default() })
+        Ok(Self { bytes, schema, properties, written: Vec::new(), groups: Descriptions::default() })
     }
 
     /// Writes a row group.
@@ -92,7 +111,7 @@ impl<W: Write + Send> GroupFile<W> {
 
     /// Returns the number of row groups that were written.
     pub fn groups(&self) -> usize {
-        self.groups.ends.len()
+        self.written.iter().map(|footer| footer.groups).sum::<usize>() + self.groups.ends.len()
     }
 
     /// Returns the position in the file.
@@ -100,10 +119,23 @@ impl<W: Write + Send> GroupFile<W> {
         self.bytes.bytes_written() as u64
     }
 
-    /// Returns the footer of a file with the row groups from number `from`, and these pairs.
-    pub fn footer(&self, from: usize, pairs: Vec<KeyValue>) -> Result<Vec<u8>, ParquetError> {
-        let groups = (from..self.groups()).map(|number| self.decoded(number)).collect::<Result<_, _>>()?;
-        footer(&self.schema, self.properties.created_by(), groups, pairs)
+    /// Returns the footer of a file with the row groups since the last [`Self::wrote_footer`], and
+    /// these pairs.
+    pub fn footer(&self, pairs: Vec<KeyValue>) -> Result<Vec<u8>, ParquetError> {
+        footer(&self.schema, self.properties.created_by(), self.in_memory()?, pairs)
+    }
+
+    /// Says that what [`Self::footer`] returned, of this length, is in the file at `position`. The
+    /// descriptions in it leave memory.
+    pub fn wrote_footer(&mut self, position: u64, length: usize) {
+        let groups = std::mem::take(&mut self.groups).ends.len();
+        self.written.push(WrittenFooter { position, length, groups });
+    }
+
+    fn in_memory(&self) -> Result<Vec<RowGroupMetaData>, ParquetError> {
+        let one = |number| self.decoded(&self.groups.get(number).map_err(external)?);
+        let all: Result<Vec<_>, _> = (0..self.groups.ends.len()).map(one).collect();
+        Ok(all?.into_iter().flatten().collect())
     }
 
     /// Adds bytes that are not of a row group.
@@ -127,20 +159,29 @@ impl<W: Write + Send> GroupFile<W> {
     }
 
     /// Completes the file with these pairs.
-    pub fn finish(mut self, pairs: Vec<KeyValue>) -> Result<W, ParquetError> {
-        let footer = self.footer(0, pairs)?;
+    pub fn finish(mut self, pairs: Vec<KeyValue>) -> Result<W, ParquetError>
+    where
+        W: ReadBack,
+    {
+        self.bytes.flush().map_err(external)?;
+        let mut groups = Vec::new();
+        for written in &self.written {
+            let footer = self.bytes.inner().read_back(written.position, written.length).map_err(external)?;
+            groups.extend(self.decoded(&footer)?);
+        }
+        groups.extend(self.in_memory()?);
+        let footer = footer(&self.schema, self.properties.created_by(), groups, pairs)?;
         self.bytes.write_all(&footer).map_err(external)?;
         self.bytes.into_inner()
     }
 
-    fn decoded(&self, number: usize) -> Result<RowGroupMetaData, ParquetError> {
-        let footer = self.groups.get(number).map_err(external)?;
+    /// Returns the row groups of a footer.
+    fn decoded(&self, footer: &[u8]) -> Result<Vec<RowGroupMetaData>, ParquetError> {
         let thrift = footer.get(..footer.len().saturating_sub(FOOTER_END)).unwrap_or_default();
         // All share one schema. Otherwise each would bring its own.
         let options = ParquetMetaDataOptions::new().with_schema(Arc::clone(&self.schema));
         let decoded = ParquetMetaDataReader::decode_metadata_with_options(thrift, Some(&options))?;
-        let group = decoded.row_groups().first().cloned();
-        group.ok_or_else(|| ParquetError::General("the description of a row group is empty".to_owned()))
+        Ok(decoded.row_groups().to_vec())
     }
 }
 
@@ -164,6 +205,14 @@ fn external(error: io::Error) -> ParquetError {
 }
 
 #[cfg(test)]
+impl ReadBack for Vec<u8> {
+    fn read_back(&self, position: u64, length: usize) -> io::Result<Vec<u8>> {
+        let position = usize::try_from(position).map_err(io::Error::other)?;
+        self.get(position..position + length).map(<[u8]>::to_vec).ok_or(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
@@ -179,7 +228,7 @@ mod tests {
     #[test]
     fn a_description_is_small_and_complete() {
         let mut file = GroupFile::start(Vec::new(), schema().unwrap(), Arc::default()).unwrap();
-        for group in 0..50_u32 {
+        let rows = |group: u32| {
             let mut builder = CaptureBuilder::new();
             for row in 0..100 {
                 let pid = group * 100 + row;
@@ -189,19 +238,26 @@ mod tests {
             let capture = builder.build();
             let mut rows = RowGroup::start();
             rows.add(&batch(&capture, &capture.rows).unwrap()).unwrap();
-            file.add(rows).unwrap();
-        }
+            rows
+        };
+        (0..50).for_each(|group| file.add(rows(group)).unwrap());
         assert_eq!(file.groups(), 50);
         let (first, all) = (file.groups.ends[0].0, file.groups.compressed.len());
         assert!(first < 4096 && all < first + 49 * 1024, "{first} bytes for the first, {all} for all");
-        let some = file.footer(48, Vec::new()).unwrap();
+        let some = file.footer(Vec::new()).unwrap();
         assert!(some.ends_with(b"PAR1") && some.len() > FOOTER_END);
+        // What is in the file leaves memory.
+        let position = file.position();
+        file.write_all(&some).unwrap();
+        file.wrote_footer(position, some.len());
+        assert!(file.groups() == 50 && file.groups.compressed.capacity() == 0);
+        file.add(rows(50)).unwrap();
 
         let whole = SerializedFileReader::new(Bytes::from(file.finish(Vec::new()).unwrap())).unwrap();
         let meta = whole.metadata();
-        assert_eq!((meta.num_row_groups(), meta.file_metadata().num_rows()), (50, 5000));
+        assert_eq!((meta.num_row_groups(), meta.file_metadata().num_rows()), (51, 5100));
         let numbers: Vec<_> = meta.row_groups().iter().filter_map(|group| group.ordinal()).collect();
-        assert_eq!(numbers, (0..50).collect::<Vec<i32>>());
+        assert_eq!(numbers, (0..51).collect::<Vec<i32>>());
         let has_limits = |column: &_| {
             let column: &parquet::file::metadata::ColumnChunkMetaData = column;
             column.statistics().is_some_and(|values| values.min_bytes_opt().is_some())

@@ -83,8 +83,7 @@ struct Checkpoints {
     draft: Meta,
     /// The position of the last one in the file; 0 before the first.
     last: u64,
-    /// The numbers of row groups and epochs up to the last one.
-    groups: usize,
+    /// The number of epochs up to the last one.
     epochs: usize,
     /// Why there are no more of them.
     failed: Option<io::Error>,
@@ -169,7 +168,7 @@ impl CaptureWriter {
             return;
         }
         let draft = Meta { schema: SCHEMA_VERSION, ..draft };
-        self.checkpoints = Some(Checkpoints { schedule, draft, last: 0, groups: 0, epochs: 0, failed: None });
+        self.checkpoints = Some(Checkpoints { schedule, draft, last: 0, epochs: 0, failed: None });
     }
 
     /// Writes a checkpoint.
@@ -181,18 +180,18 @@ impl CaptureWriter {
             epochs: known.epochs.get(all.epochs..).unwrap_or_default().to_vec(),
             ..all.draft.clone()
         };
-        let groups = self.file.groups();
-        if groups == 0 {
+        if self.file.groups() == 0 {
             // Nothing was sampled yet.
             return Ok(());
         }
         let pairs = checkpoint::pairs(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
-        let footer = self.file.footer(all.groups, pairs).map_err(|e| failed(&self.path, e))?;
+        let footer = self.file.footer(pairs).map_err(|e| failed(&self.path, e))?;
         let position = self.file.position();
         let bytes = checkpoint::encode(position, all.last, &footer);
-        (all.last, all.groups, all.epochs) = (position, groups, known.epochs.len());
+        (all.last, all.epochs) = (position, known.epochs.len());
         let io = |source| WriteError::Io { path: self.path.clone(), source };
         self.file.write_all(&bytes).and_then(|()| self.file.flush()).map_err(io)?;
+        self.file.wrote_footer(position + (bytes.len() - footer.len()) as u64, footer.len());
         // The run can go on without a partial file; `finish` says so.
         all.failed = self.file.output_mut().checkpoint().err();
         Ok(())
