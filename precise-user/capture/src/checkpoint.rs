@@ -45,8 +45,8 @@ const FIRST: Duration = Duration::from_secs(15);
 const SHORTEST: Duration = SHORTEST_GROUP;
 /// The longest time between two checkpoints.
 const LONGEST: Duration = Duration::from_secs(600);
-/// Between these, a checkpoint comes after this part of the run. Each checkpoint ends a row group, and
-/// readers hold the descriptions of all, so their number must not grow with the length of the run.
+/// Between these, a checkpoint comes after this part of the run. Each checkpoint ends a row group.
+/// Readers hold the descriptions of all, so their number must not grow with the length of the run.
 const PART: u32 = 16;
 
 /// Decides when the next checkpoint is due.
