@@ -132,8 +132,6 @@ fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
                 .args(wrapper::STATIC)
                 // Functions with the same code are one: Rust promises them no different addresses.
                 .args(["-C", "link-arg=-Wl,--icf=all"])
-                // Strings that are the ends of others are one with them.
-                .args(["-C", "link-arg=-Wl,-O2"])
                 // What is corrected at the start is a list of bits, and not of 24 bytes for each
                 // address (glibc 2.36, musl 1.2.4).
                 .args(["-C", "link-arg=-Wl,-z,pack-relative-relocs"]);
