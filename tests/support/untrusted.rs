@@ -10,7 +10,7 @@ use precise::capture::ReadLimits as CaptureLimits;
 use precise::code::{FunctionId, Instruction};
 use precise::filter::parse;
 use precise::import::{ImportOptions, import_from};
-use precise::kernel::btf::Btf;
+use precise::btf::Btf;
 use precise::machine::Root;
 use precise::model::{Capture, Reason};
 use precise::records::perf_data::RecordingReader;

@@ -58,6 +58,18 @@ pub struct Instruction {
     pub decoded: iced_x86::Instruction,
 }
 
+impl Instruction {
+    /// Returns the address relative to the segment of `gs` that the instruction accesses, if no
+    /// register is part of it.
+    pub fn gs_address(&self) -> Option<u64> {
+        use iced_x86::Register::{EIP, GS, None as NoRegister, RIP};
+        let of_segment = self.decoded.segment_prefix() == GS;
+        let fixed = matches!(self.decoded.memory_base(), NoRegister | RIP | EIP)
+            && self.decoded.memory_index() == NoRegister;
+        (of_segment && fixed).then(|| self.decoded.memory_displacement64())
+    }
+}
+
 /// A branch instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {

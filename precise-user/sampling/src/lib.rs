@@ -5,6 +5,7 @@
 //!
 //! * [`machine`], [`error`], [`rights`]: facts about this machine, read below a root folder;
 //!   errors; capabilities.
+//! * [`btf`]: the kernel's own description of its types.
 //! * [`reader`]: the process without rights that reads the files of others.
 //! * [`pmu`]: which events can be sampled, and how a preset becomes events. [`symbols`]: names for
 //!   addresses.
@@ -14,6 +15,7 @@
 //! * [`run`]: one live run, from the plan through the open events to their final ledgers.
 //! * [`stream`], [`import`], [`serve`], [`top`]: consumers of samples and rows.
 
+pub mod btf;
 pub mod doctor;
 pub mod error;
 pub mod import;

@@ -5,7 +5,7 @@ use iced_x86::{InstructionInfo, Mnemonic, OpAccess, OpKind, Register, UsedMemory
 use super::arithmetic::{array_at, plus, sum, times};
 use super::known::{KnownVariables, RSP};
 use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, pointer_at};
-use super::{Access, AccessedObject, RegisterNumber, TypeId, TypeOrigin, TypeShape, Types, Untyped};
+use super::{Access, AccessedObject, PerCpu, RegisterNumber, TypeId, TypeOrigin, TypeShape, Types, Untyped};
 
 /// Maximum number of arrays of arrays.
 const MAX_ARRAYS: usize = 16;
@@ -31,8 +31,21 @@ pub(super) struct OperandTarget {
     pub address: KnownValue,
     /// The address without its index, and the index, if there is one.
     indexed: Option<(KnownValue, u32)>,
-    segment: bool,
+    segment: SegmentKind,
     absolute: bool,
+}
+
+/// What the segment of a memory operand says about its address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SegmentKind {
+    /// Nothing.
+    Flat,
+    /// The address is that of a variable of the CPU, or what a pointer to one says.
+    PerCpu,
+    /// The operand loads what leads from a variable to the copy of this CPU.
+    Offset,
+    /// It is relative to something unknown.
+    Unknown,
 }
 
 /// Returns the value of the address of a memory operand.
@@ -40,11 +53,17 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
     let value = |register: Register| number(register).map(|number| state.get(number));
     let (base, index) = (value(memory.base()), value(memory.index()));
     let constant = memory.displacement().cast_signed();
-    let segment = matches!(memory.segment(), Register::FS | Register::GS);
     let absolute = base.is_none();
-    let base = match base {
-        Some(base) => plus_displacement(base, constant),
-        None => global(memory.displacement(), types).unwrap_or(UNKNOWN),
+    let (base, segment) = match (base, memory.segment()) {
+        (Some(base), Register::GS) => pointed(base, constant),
+        (None, Register::GS) => variable_of_cpu(memory.displacement(), types),
+        (_, Register::FS) => (UNKNOWN, SegmentKind::Unknown),
+        // What leads to the copy of this CPU plus an address: `mov runqueues(%rax)`.
+        (Some(KnownValue::Number(0)), _) => {
+            (per_cpu(memory.displacement(), types).unwrap_or(KnownValue::Number(0)), SegmentKind::Flat)
+        }
+        (Some(base), _) => (plus_displacement(base, constant), SegmentKind::Flat),
+        (None, _) => (global(memory.displacement(), types).unwrap_or(UNKNOWN), SegmentKind::Flat),
     };
     let Some(index) = index else { return OperandTarget { address: base, indexed: None, segment, absolute } };
     let scaled = times(index, memory.scale());
@@ -57,6 +76,33 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
     };
     let indexed = if let KnownValue::Number(multiple) = scaled { Some((base, multiple)) } else { None };
     OperandTarget { address: sum(base, scaled, types), indexed, segment, absolute }
+}
+
+/// Returns the value of an address relative to the segment of the CPU's variables, and what that
+/// segment says.
+fn variable_of_cpu(address: u64, types: &mut dyn Types) -> (KnownValue, SegmentKind) {
+    match types.per_cpu(address) {
+        Some(PerCpu::Variable(_)) => {
+            (per_cpu(address, types).unwrap_or(UNKNOWN), SegmentKind::PerCpu)
+        }
+        Some(PerCpu::Offset) => (UNKNOWN, SegmentKind::Offset),
+        None => (UNKNOWN, SegmentKind::Unknown),
+    }
+}
+
+/// Returns the value of a pointer to variables of the CPU plus the displacement of an operand.
+fn pointed(base: KnownValue, constant: i64) -> (KnownValue, SegmentKind) {
+    match base {
+        KnownValue::Pointer(_) => (plus_displacement(base, constant), SegmentKind::PerCpu),
+        _ => (UNKNOWN, SegmentKind::Unknown),
+    }
+}
+
+/// Returns the pointer to a variable of which each CPU has a copy.
+pub(super) fn per_cpu(address: u64, types: &mut dyn Types) -> Option<KnownValue> {
+    let Some(PerCpu::Variable(global)) = types.per_cpu(address) else { return None };
+    let offset = i64::try_from(address.checked_sub(global.address)?).ok()?;
+    Some(KnownValue::Pointer(Pointer { offset, ..Pointer::to(global.ty, PointerSource::PerCpu) }))
 }
 
 /// Returns a value plus the displacement of an operand, which does not move over elements.
@@ -75,6 +121,11 @@ pub(super) fn global(address: u64, types: &mut dyn Types) -> Option<KnownValue> 
     let global = types.global(address)?;
     let offset = i64::try_from(address.checked_sub(global.address)?).ok()?;
     Some(KnownValue::Pointer(Pointer { offset, ..Pointer::to(global.ty, PointerSource::Global(global)) }))
+}
+
+/// Returns the pointer that a constant is, if it is the address of a variable.
+fn address_of(constant: u64, types: &mut dyn Types) -> KnownValue {
+    global(constant, types).or_else(|| per_cpu(constant, types)).unwrap_or(UNKNOWN)
 }
 
 /// Returns the accesses of an instruction to memory.
@@ -127,7 +178,7 @@ fn place(
     known: &KnownVariables<'_>,
     types: &mut dyn Types,
 ) -> Result<AccessedObject, Untyped> {
-    if target.segment {
+    if matches!(target.segment, SegmentKind::Offset | SegmentKind::Unknown) {
         return Err(Untyped::Segment);
     }
     let (base, index) = target.indexed.map_or((target.address, None), |(base, index)| (base, Some(index)));
@@ -136,7 +187,7 @@ fn place(
             let origin = match pointer.source {
                 PointerSource::Variable => TypeOrigin::Variable,
                 PointerSource::Flow => TypeOrigin::Flow,
-                PointerSource::Global(_) => TypeOrigin::Global,
+                PointerSource::Global(_) | PointerSource::PerCpu => TypeOrigin::Global,
             };
             object(pointer, index, origin, types)
         }
@@ -208,8 +259,11 @@ pub(super) fn loaded(
     known: &KnownVariables<'_>,
     types: &mut dyn Types,
 ) -> KnownValue {
-    if target.segment {
-        return UNKNOWN;
+    match target.segment {
+        SegmentKind::Flat | SegmentKind::PerCpu => {}
+        // The copy of this CPU has the type of what it is a copy of.
+        SegmentKind::Offset => return KnownValue::Number(0),
+        SegmentKind::Unknown => return UNKNOWN,
     }
     if let (KnownValue::Stack(address), None) = (target.address, target.indexed)
         && let Some(value) = state.slot(address)
@@ -241,7 +295,7 @@ pub(super) fn effective(
     let value = |register: Register| number(register).map(|number| state.get(number));
     let constant = instruction.memory_displacement64();
     let base = match instruction.memory_base() {
-        Register::RIP | Register::EIP => return global(constant, types).unwrap_or(UNKNOWN),
+        Register::RIP | Register::EIP => return address_of(constant, types),
         base => value(base),
     };
     let index = value(instruction.memory_index());
@@ -249,7 +303,12 @@ pub(super) fn effective(
     let joined = match (base, scaled) {
         (Some(base), Some(scaled)) => sum(base, scaled, types),
         (Some(only), None) | (None, Some(only)) => only,
-        (None, None) => return global(constant, types).unwrap_or(UNKNOWN),
+        (None, None) => return address_of(constant, types),
     };
+    if joined == KnownValue::Number(0)
+        && let Some(pointer) = per_cpu(constant, types)
+    {
+        return pointer;
+    }
     plus(joined, constant.cast_signed(), types)
 }

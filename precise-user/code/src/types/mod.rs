@@ -68,6 +68,20 @@ pub trait Types {
     fn erased(&mut self, ty: TypeId) -> Option<TypeId>;
     /// Returns the global variable at a virtual address.
     fn global(&mut self, address: u64) -> Option<Global>;
+    /// Returns what is at an address relative to the segment of `gs`, where the kernel keeps the
+    /// variables of the CPU; `None` in programs, whose variables are not there.
+    fn per_cpu(&mut self, _address: u64) -> Option<PerCpu> {
+        None
+    }
+}
+
+/// What the kernel keeps for each CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PerCpu {
+    /// A variable. Its address is the one of which each CPU has a copy.
+    Variable(Global),
+    /// The number that leads from that address to the copy of this CPU (`this_cpu_off`).
+    Offset,
 }
 
 /// A global variable.

@@ -2,7 +2,7 @@
 
 use iced_x86::{FlowControl, Instruction, InstructionInfo, Mnemonic, OpKind, Register};
 
-use super::access::{effective, global, loaded, number, stack, target, writes};
+use super::access::{effective, global, loaded, number, per_cpu, stack, target, writes};
 use super::arithmetic::{difference, magnitude, plus, sum, times};
 use super::known::{KnownVariables, RSP};
 use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, join};
@@ -109,6 +109,10 @@ impl Context<'_> {
         let value = match instruction.mnemonic() {
             _ if instruction.op0_register().size() < 4 => return None,
             Mnemonic::Mov => match constant {
+                Some(constant) if wide => {
+                    let variable = self.per_cpu(KnownValue::Number(0), constant);
+                    variable.unwrap_or_else(|| self.number(constant))
+                }
                 Some(constant) => self.number(constant),
                 None => cut(self.operand(instruction, 1, info, at, state)),
             },
@@ -120,7 +124,10 @@ impl Context<'_> {
             Mnemonic::Lea => cut(effective(instruction, state, self.types)),
             Mnemonic::Xor | Mnemonic::Sub if zeroes(instruction) => KnownValue::Number(0),
             Mnemonic::Add => match constant {
-                Some(constant) => cut(plus(old, constant, self.types)),
+                Some(constant) => {
+                    let variable = self.per_cpu(old, constant);
+                    cut(variable.unwrap_or_else(|| plus(old, constant, self.types)))
+                }
                 None => {
                     let other = self.operand(instruction, 1, info, at, state);
                     cut(sum(old, other, self.types))
@@ -161,6 +168,15 @@ impl Context<'_> {
         let address = u64::try_from(constant).ok().filter(|address| *address >= LOWEST);
         let global = address.and_then(|address| global(address, self.types));
         global.unwrap_or(KnownValue::Number(magnitude(constant)))
+    }
+
+    /// Returns the pointer to a variable of each CPU that a constant of 64 bits is, or that it is
+    /// when what leads to the copy of this CPU was added to it.
+    fn per_cpu(&mut self, old: KnownValue, constant: i64) -> Option<KnownValue> {
+        if old != KnownValue::Number(0) {
+            return None;
+        }
+        per_cpu(constant.cast_unsigned(), self.types)
     }
 
     /// Returns the value of an operand in a register or in memory.

@@ -38,6 +38,16 @@ impl Types for Nodes {
     fn global(&mut self, _: u64) -> Option<Global> {
         None
     }
+
+    /// A pointer to a node, a node, and what leads to the copy of this CPU.
+    fn per_cpu(&mut self, address: u64) -> Option<PerCpu> {
+        match address {
+            0x5000..0x5008 => Some(PerCpu::Variable(Global { address: 0x5000, ty: POINTER })),
+            0x6000..0x6018 => Some(PerCpu::Variable(Global { address: 0x6000, ty: NODE })),
+            0x7000..0x7008 => Some(PerCpu::Offset),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the places of all accesses of a function whose first argument is a pointer to a node at
@@ -79,4 +89,25 @@ fn what_cannot_be_followed_has_a_reason() {
     // A call overwrites the register, and a value of 32 bits is no pointer.
     assert_eq!(places("nop\n call 1f\n1: mov (%rdi),%rcx").last(), Some(&Err(Untyped::NoRegister)));
     assert_eq!(places("mov %edi,%eax\n mov (%rax),%rcx"), [Err(Untyped::NoRegister)]);
+}
+
+#[test]
+fn variables_of_the_cpu_are_followed() {
+    assert_eq!(places("mov %gs:0x6008,%rcx"), [Ok((NODE, 8))]);
+    assert_eq!(places("mov %gs:0x5000,%rax\n mov 16(%rax),%rcx").last(), Some(&Ok((NODE, 16))));
+    assert_eq!(places("nop\n mov %gs:0x7000,%rcx"), [Err(Untyped::Segment)]);
+    assert_eq!(places("nop\n mov %gs:0x8000,%rcx"), [Err(Untyped::Segment)]);
+    // The copy of this CPU, by each way that compilers take.
+    for way in [
+        "mov $0x6000,%rax\n add %gs:0x7000,%rax\n mov 8(%rax),%rcx",
+        "mov %gs:0x7000,%rax\n add $0x6000,%rax\n mov 8(%rax),%rcx",
+        "mov %gs:0x7000,%rax\n mov 0x6008(%rax),%rcx",
+        "mov %gs:0x7000,%rax\n lea 0x6000(%rax),%rax\n mov 8(%rax),%rcx",
+        "add %gs:0x7000,%rdi\n mov 8(%rdi),%rcx",
+    ] {
+        assert_eq!(places(way).last(), Some(&Ok((NODE, 8))), "{way}");
+    }
+    // A pointer to such a variable, relative to the segment.
+    assert_eq!(places("mov %gs:8(%rdi),%rcx"), [Ok((NODE, 8))]);
+    assert_eq!(places("nop\n mov %gs:8(%rsi),%rcx"), [Err(Untyped::Segment)]);
 }

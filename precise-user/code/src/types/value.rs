@@ -50,6 +50,8 @@ pub(super) enum PointerSource {
     Flow,
     /// The address of a global variable.
     Global(Global),
+    /// The address of a variable of one CPU, or of its template.
+    PerCpu,
 }
 
 impl Pointer {
@@ -61,7 +63,7 @@ impl Pointer {
     fn passed_on(self) -> Self {
         match self.source {
             PointerSource::Variable => Self { source: PointerSource::Flow, ..self },
-            PointerSource::Flow | PointerSource::Global(_) => self,
+            PointerSource::Flow | PointerSource::Global(_) | PointerSource::PerCpu => self,
         }
     }
 }

@@ -5,7 +5,6 @@
 
 pub mod blueprint;
 mod bpf;
-pub mod btf;
 pub mod clock;
 pub mod descriptors;
 pub mod event;

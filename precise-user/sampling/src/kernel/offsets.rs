@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use precise_common::config::{ABSENT, Offsets};
 
-use super::btf::Btf;
+use crate::btf::{Btf, BtfError};
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::machine::Root;
 
@@ -38,18 +38,18 @@ impl KernelTypes {
 
 /// Reads the running kernel's type information.
 fn read() -> Result<Btf, SamplingError> {
-    let path = Root::default().path("/sys/kernel/btf/vmlinux");
-    let bytes = std::fs::read(&path).map_err(|error| {
-        let what =
-            format!("cannot read the kernel's type information (BTF) from {}: {error}", path.display());
-        match error.kind() {
-            std::io::ErrorKind::PermissionDenied => {
+    Btf::read(&Root::default()).map_err(|error| {
+        let what = error.to_string();
+        match error {
+            BtfError::Unreadable { error, .. } if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 SamplingError::new(ErrorClass::Permission, what).remedy(Remedy::ReadableTypes)
             }
-            _ => SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::KernelTypes),
+            BtfError::Unreadable { .. } => {
+                SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::KernelTypes)
+            }
+            BtfError::Malformed(_) => SamplingError::new(ErrorClass::Unsupported, what),
         }
-    })?;
-    Btf::parse(bytes).map_err(|error| SamplingError::new(ErrorClass::Unsupported, error.to_string()))
+    })
 }
 
 /// Returns the offsets of the fields that the program reads.

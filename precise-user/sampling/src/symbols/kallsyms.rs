@@ -118,10 +118,8 @@ impl Kallsyms {
             self.read_all()?;
         }
         Ok(self.symbol(address, kind).map(|symbol| {
-            let begin = symbol.name as usize;
-            let name = self.names.get(begin..begin + usize::from(symbol.length)).unwrap_or_default();
             NearestSymbol {
-                name: std::str::from_utf8(name).unwrap_or_default(),
+                name: self.name(&symbol),
                 offset: address - symbol.address,
                 module: self.modules.get(usize::from(symbol.module)).map_or(KERNEL, String::as_str),
             }
@@ -141,6 +139,24 @@ impl Kallsyms {
             None if self.is_complete() => Ok(None),
             None => Ok(Some(MAX_FUNCTION)),
         }
+    }
+
+    fn name(&self, symbol: &Symbol) -> &str {
+        let begin = symbol.name as usize;
+        let name = self.names.get(begin..begin + usize::from(symbol.length)).unwrap_or_default();
+        std::str::from_utf8(name).unwrap_or_default()
+    }
+
+    /// Returns the address of the first symbol with a name, a variable before a function. This reads
+    /// the whole file.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of reading the file.
+    pub fn address_of(&mut self, name: &str) -> io::Result<Option<u64>> {
+        self.read_all()?;
+        let named = |symbol: &&Symbol| self.name(symbol) == name;
+        Ok(self.data.iter().chain(&self.code).find(named).map(|symbol| symbol.address))
     }
 
     fn symbol(&self, address: u64, kind: SymbolKind) -> Option<Symbol> {

@@ -72,6 +72,13 @@ impl KernelSymbols {
         symbols.size_at(start).ok().flatten().ok_or(Reason::NoSymbol)
     }
 
+    /// Returns the address of the symbol with a name. This reads the whole file.
+    pub fn address_of(&mut self, name: &str) -> Option<u64> {
+        // An address that no symbol has makes sure that the file is open.
+        let _open = self.find(0, SymbolKind::Data);
+        self.symbols.as_mut()?.address_of(name).ok().flatten()
+    }
+
     /// Returns the variable at `address`.
     pub fn variable(&mut self, address: u64) -> Result<NearestSymbol<'_>, Reason> {
         self.find(address, SymbolKind::Data)

@@ -184,3 +184,41 @@ fn the_running_kernel_s_code() {
     let other = FunctionId { build_id: "00".into(), ..schedule };
     assert_eq!(listings().read(&other), Err(Reason::FileChanged));
 }
+
+/// How much of the running kernel's code has types by BTF alone. The whole kernel takes a minute
+/// without optimization, so this takes some of its functions: every so many, or as many as
+/// `PRECISE_KERNEL_TYPES` says.
+#[test]
+fn the_running_kernel_has_types() {
+    let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let every = std::env::var("PRECISE_KERNEL_TYPES").ok().and_then(|every| every.parse().ok()).unwrap_or(16);
+    let mut listings = listings();
+    let Some(build_id) = listings.kernel.build_id(KERNEL) else { return };
+    let (mut typed, mut all, mut functions) = (0, 0, 0);
+    let mut reasons = std::collections::BTreeMap::new();
+    let begun = std::time::Instant::now();
+    for line in text.lines().filter(|line| !line.ends_with(']')).step_by(every) {
+        let mut words = line.split(' ');
+        let (Some(address), Some("t" | "T"), Some(name)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        let start = u64::from_str_radix(address, 16).unwrap();
+        let (module, name) = (KERNEL.to_owned(), name.to_owned());
+        let function = FunctionId { module, build_id: build_id.hex(), name, start, kernel: true };
+        let Ok(code) = listings.read(&function) else { continue };
+        functions += 1;
+        let wanted: Vec<u64> = code.iter().filter(|i| i.accessed.is_some()).map(|i| i.offset).collect();
+        let answer = listings.types(&function, &wanted).unwrap();
+        for access in answer.instructions.iter().flat_map(|instruction| &instruction.accesses) {
+            match access.object {
+                Ok(_) => typed += 1,
+                Err(Untyped::Stack | Untyped::Segment | Untyped::NoGlobal) => {}
+                Err(why) => *reasons.entry(why).or_insert(0) += 1,
+            }
+        }
+        all = typed + reasons.values().sum::<usize>();
+    }
+    let share = 100.0 * typed as f64 / all.max(1) as f64;
+    println!("{functions} functions, {all} accesses, {share:.1} % typed, {:?}; {reasons:?}", begun.elapsed());
+    assert!(functions == 0 || share >= 45.0, "{share:.1} % of {all} accesses");
+}

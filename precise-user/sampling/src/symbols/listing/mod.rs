@@ -5,6 +5,7 @@
 //! capture contains.
 
 mod kernel;
+mod kernel_types;
 mod source;
 
 use std::{
@@ -13,14 +14,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use precise_code::types::{TypedCode, Untyped};
+use kernel::KernelCode;
+use kernel_types::KernelTypes;
+use precise_code::types::{TypedCode, Untyped, typed, untyped};
 use precise_code::{FunctionId, Instruction, SourceLine, disassemble};
 pub use source::{MAX_SOURCES, Outside, SourceFiles};
 
 use super::{
-    SymbolOptions, files::OpenFiles, kernel::KernelSymbols, mapping::DELETED, notes::Notes,
+    SymbolOptions,
+    files::OpenFiles,
+    kernel::{KERNEL, KernelSymbols},
+    mapping::DELETED, notes::Notes,
     opening::open_in_root,
 };
+use crate::btf::Btf;
+use crate::machine::Root;
 use crate::reader::{
     Reader, ReaderUse,
     protocol::{FileId, FileLine, Symbol},
@@ -44,6 +52,9 @@ pub struct Listings {
     /// Why files could not be read.
     troubles: Notes,
     kernel: KernelSymbols,
+    kernel_code: Option<KernelCode>,
+    /// The types of the kernel; `None` inside if they cannot be read.
+    kernel_types: Option<Option<KernelTypes>>,
     root: PathBuf,
     files: PathBuf,
 }
@@ -56,7 +67,7 @@ impl Listings {
         let kernel = KernelSymbols::new(options.root.clone(), Some(kallsyms), true);
         let open = OpenFiles::new(options.root.join("proc"), options.debug_dirs.clone(), None, MAX_FILES);
         let (root, files) = (options.root.clone(), files.to_owned());
-        Self { reader: None, open, troubles: Notes::new(MAX_TROUBLES), kernel, root, files }
+        Self { reader: None, open, troubles: Notes::new(MAX_TROUBLES), kernel, kernel_code: None, kernel_types: None, root, files }
     }
 
     /// Returns the instructions of a function, in the order of their addresses.
@@ -66,8 +77,7 @@ impl Listings {
     /// Returns the reason if the code cannot be read.
     pub fn read(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
         if function.kernel {
-            let code = kernel::read(&self.root, &mut self.kernel, function)?;
-            return Ok(disassemble(&code, function.start));
+            return self.kernel_code(function);
         }
         let id = self.add(function)?;
         let reader = self.reader.as_mut().ok_or(Reason::Failed)?;
@@ -82,7 +92,7 @@ impl Listings {
     /// Returns the reason if the code cannot be read.
     pub fn types(&mut self, function: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
         if function.kernel {
-            return Ok(TypedCode::without(wanted, Untyped::NoDebugInfo));
+            return self.types_of_kernel(function, wanted);
         }
         let id = self.add(function)?;
         let reader = self.reader.as_mut().ok_or(Reason::Failed)?;
@@ -94,6 +104,45 @@ impl Listings {
             Err(why) => {
                 self.troubles.add(format!("cannot use the types of {}: {why}", function.module));
                 Err(Reason::Failed)
+            }
+        }
+    }
+
+    fn kernel_code(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+        let code = match &self.kernel_code {
+            Some(code) => code,
+            None => self.kernel_code.insert(KernelCode::open(&self.root)?),
+        };
+        code.read(&mut self.kernel, function)
+    }
+
+    fn types_of_kernel(&mut self, function: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
+        let instructions = self.kernel_code(function)?;
+        if self.kernel_types.is_none() {
+            self.kernel_types = Some(self.read_kernel_types());
+        }
+        // Types of modules are in files of their own.
+        let types = self.kernel_types.as_mut().and_then(Option::as_mut);
+        let Some(types) = types.filter(|_| function.module == KERNEL) else {
+            return Ok(untyped(&instructions, wanted, Untyped::NoDebugInfo));
+        };
+        let facts = types.facts(&function.name, &instructions, &mut self.kernel);
+        Ok(typed(&instructions, &facts, types, wanted))
+    }
+
+    /// Returns the types of the running kernel; `None`, and a sentence, if they cannot be read.
+    fn read_kernel_types(&mut self) -> Option<KernelTypes> {
+        match Btf::read(&Root(self.root.clone())) {
+            Ok(btf) => {
+                let mut types = KernelTypes::new(btf);
+                if let Some(code) = &self.kernel_code {
+                    types.find_per_cpu(code, &mut self.kernel);
+                }
+                Some(types)
+            }
+            Err(error) => {
+                self.troubles.add(format!("kernel code has no types: {error}"));
+                None
             }
         }
     }

@@ -1,33 +1,58 @@
-//! The running kernel's type information (BTF): offsets of structure members and ids of functions,
-//! from `/sys/kernel/btf/vmlinux`.
+//! The running kernel's type information (BTF): offsets of structure members, ids of functions, and
+//! what types are made of, from `/sys/kernel/btf/vmlinux`.
 //!
-//! The parser covers only the part of the format that the loader needs (kernel documentation,
-//! `Documentation/bpf/btf.rst`): names, structs, unions, functions. Every read is bounds-checked,
-//! so arbitrary input gives a result or an error.
+//! The parser covers what the loader and the types of kernel code need (kernel documentation,
+//! `Documentation/bpf/btf.rst`). Every read is bounds-checked, so arbitrary input gives a result or
+//! an error.
+
+mod kind;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use bytes::Buf;
 
+pub use kind::{BtfKind, BtfMember};
+
+use crate::machine::Root;
+
 const MAGIC: u16 = 0xeb9f;
 const KIND_INT: u32 = 1;
+const KIND_POINTER: u32 = 2;
 const KIND_ARRAY: u32 = 3;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
 const KIND_ENUM: u32 = 6;
+const KIND_FORWARD: u32 = 7;
+const KIND_TYPEDEF: u32 = 8;
+const KIND_VOLATILE: u32 = 9;
+const KIND_CONST: u32 = 10;
+const KIND_RESTRICT: u32 = 11;
 const KIND_FUNC: u32 = 12;
 const KIND_FUNC_PROTO: u32 = 13;
 const KIND_VAR: u32 = 14;
 const KIND_DATASEC: u32 = 15;
+const KIND_FLOAT: u32 = 16;
 const KIND_DECL_TAG: u32 = 17;
+const KIND_TYPE_TAG: u32 = 18;
 const KIND_ENUM64: u32 = 19;
 
 /// Why the type information cannot be used.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub enum BtfError {
     /// The bytes are not valid BTF.
     #[error("the kernel's type information (BTF) is malformed: {0}")]
     Malformed(&'static str),
+    /// The file cannot be read.
+    #[error("cannot read the kernel's type information (BTF) from {}: {error}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
 }
 
 /// A parsed BTF blob.
@@ -49,17 +74,19 @@ pub struct Btf {
 }
 
 /// The words at the start of each type.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Head {
     name: u32,
     info: u32,
+    /// The size in bytes, or the id of another type.
+    size: u32,
 }
 
 impl Head {
     fn read(mut bytes: &[u8]) -> Option<Self> {
-        let head = Self { name: bytes.try_get_u32_le().ok()?, info: bytes.try_get_u32_le().ok()? };
-        bytes.try_get_u32_le().ok()?;
-        Some(head)
+        let name = bytes.try_get_u32_le().ok()?;
+        let info = bytes.try_get_u32_le().ok()?;
+        Some(Self { name, info, size: bytes.try_get_u32_le().ok()? })
     }
 
     fn kind(self) -> u32 {
@@ -83,18 +110,35 @@ impl Head {
     fn bit_offset(self, offset: u32) -> u32 {
         if self.info >> 31 != 0 { offset & 0xff_ffff } else { offset }
     }
+
+    /// Returns the width of a bitfield; `None` for other members.
+    fn bits(self, offset: u32) -> Option<u32> {
+        (self.info >> 31 != 0 && offset >> 24 != 0).then_some(offset >> 24)
+    }
 }
 
 /// The size of [`Head`] in the blob, in bytes.
 const HEAD: usize = 12;
+/// The error for bytes that are cut.
+const TRUNCATED: BtfError = BtfError::Malformed("it ends too early");
 
 impl Btf {
+    /// Reads the type information of the kernel that runs below `root`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel has none, if it may not be read, or if it is malformed.
+    pub fn read(root: &Root) -> Result<Self, BtfError> {
+        let path = root.path("/sys/kernel/btf/vmlinux");
+        let bytes = std::fs::read(&path).map_err(|error| BtfError::Unreadable { path, error })?;
+        Self::parse(bytes)
+    }
+
     /// Parses a little-endian BTF blob.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, BtfError> {
-        let truncated = BtfError::Malformed("it ends too early");
         let mut header = &bytes[..];
         if header.remaining() < 24 {
-            return Err(truncated);
+            return Err(TRUNCATED);
         }
         if header.get_u16_le() != MAGIC {
             return Err(BtfError::Malformed("it has no BTF magic number"));
@@ -109,13 +153,13 @@ impl Btf {
             bytes.get(section.clone()).map(|_| section)
         };
         let (Some(types), Some(strings)) = (section(type_off, type_len), section(str_off, str_len)) else {
-            return Err(truncated);
+            return Err(TRUNCATED);
         };
         let (mut starts, mut structures, mut functions) =
             (Vec::with_capacity(types.len() / 20), Vec::new(), Vec::new());
         let (all, mut start) = (&bytes[types.clone()], 0);
         while start < all.len() {
-            let head = all.get(start..).and_then(Head::read).ok_or(truncated.clone())?;
+            let head = all.get(start..).and_then(Head::read).ok_or(TRUNCATED)?;
             starts.push(u32::try_from(start).map_err(|_| BtfError::Malformed("it is too large"))?);
             match head.kind() {
                 KIND_STRUCT | KIND_UNION => structures.push(starts.len() as u32),
@@ -125,7 +169,7 @@ impl Btf {
             start += HEAD + head.tail();
         }
         if start != all.len() {
-            return Err(truncated);
+            return Err(TRUNCATED);
         }
         Ok(Self { bytes, strings, types, starts, structures, functions })
     }
@@ -188,56 +232,5 @@ impl Btf {
     /// Returns the BTF id of a function, or `None` if the kernel has no function with this name.
     pub fn function_id(&self, name: &str) -> Option<u32> {
         self.id(&self.functions, name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A blob with one struct `s { int a; union { int b; int c; }; }` and one function `f`.
-    fn blob() -> Vec<u8> {
-        let strings = b"\0s\0a\0b\0c\0f\0";
-        let mut types = Vec::new();
-        let mut word = |words: &[u32]| words.iter().for_each(|w| types.extend_from_slice(&w.to_le_bytes()));
-        word(&[0, KIND_INT << 24, 4, 32]);
-        word(&[0, KIND_UNION << 24 | 2, 4, 5, 1, 0, 7, 1, 0]);
-        word(&[1, KIND_STRUCT << 24 | 2, 8, 3, 1, 0, 0, 2, 32]);
-        word(&[9, KIND_FUNC << 24, 0]);
-        let mut out = Vec::new();
-        out.extend_from_slice(&MAGIC.to_le_bytes());
-        out.extend_from_slice(&[1, 0]);
-        for w in [24u32, 0, types.len() as u32, types.len() as u32, strings.len() as u32] {
-            out.extend_from_slice(&w.to_le_bytes());
-        }
-        out.extend_from_slice(&types);
-        out.extend_from_slice(strings);
-        out
-    }
-
-    #[test]
-    fn finds_members_also_of_anonymous_unions() {
-        let btf = Btf::parse(blob()).unwrap();
-        assert_eq!(btf.offset("s", "a"), Some(0));
-        assert_eq!(btf.offset("s", "c"), Some(4));
-        assert_eq!(btf.offset("s", "d"), None);
-        assert_eq!(btf.offset("t", "a"), None);
-        assert_eq!(btf.function_id("f"), Some(4));
-    }
-
-    #[test]
-    fn every_truncation_is_an_error_or_a_result() {
-        let whole = blob();
-        for len in 0..whole.len() {
-            let _ = Btf::parse(whole[..len].to_vec());
-        }
-    }
-
-    #[test]
-    fn the_running_kernel_has_what_the_program_needs() {
-        let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else { return };
-        let btf = Btf::parse(bytes).unwrap();
-        assert!(btf.offset("perf_sample_data", "period").is_some());
-        assert!(btf.offset("pt_regs", "ip").is_some());
     }
 }
