@@ -396,6 +396,8 @@ fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
         "lab-said",
         "--bin",
         "lab-trouble",
+        "--bin",
+        "bench-kernel-types",
     ]))?;
     let mut precise = cargo();
     precise.args(["precise-user", "--bin", "precise"]);

@@ -185,40 +185,94 @@ fn the_running_kernel_s_code() {
     assert_eq!(listings().read(&other), Err(Reason::FileChanged));
 }
 
-/// How much of the running kernel's code has types by BTF alone. The whole kernel takes a minute
-/// without optimization, so this takes some of its functions: every so many, or as many as
-/// `PRECISE_KERNEL_TYPES` says.
-#[test]
-fn the_running_kernel_has_types() {
-    let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    let every = std::env::var("PRECISE_KERNEL_TYPES").ok().and_then(|every| every.parse().ok()).unwrap_or(16);
-    let mut listings = listings();
-    let Some(build_id) = listings.kernel.build_id(KERNEL) else { return };
-    let (mut typed, mut all, mut functions) = (0, 0, 0);
-    let mut reasons = std::collections::BTreeMap::new();
-    let begun = std::time::Instant::now();
-    for line in text.lines().filter(|line| !line.ends_with(']')).step_by(every) {
-        let mut words = line.split(' ');
-        let (Some(address), Some("t" | "T"), Some(name)) = (words.next(), words.next(), words.next()) else {
-            continue;
-        };
-        let start = u64::from_str_radix(address, 16).unwrap();
-        let (module, name) = (KERNEL.to_owned(), name.to_owned());
-        let function = FunctionId { module, build_id: build_id.hex(), name, start, kernel: true };
-        let Ok(code) = listings.read(&function) else { continue };
-        functions += 1;
-        let wanted: Vec<u64> = code.iter().filter(|i| i.accessed.is_some()).map(|i| i.offset).collect();
-        let answer = listings.types(&function, &wanted).unwrap();
-        for access in answer.instructions.iter().flat_map(|instruction| &instruction.accesses) {
-            match access.object {
-                Ok(_) => typed += 1,
-                Err(Untyped::Stack | Untyped::Segment | Untyped::NoGlobal) => {}
-                Err(why) => *reasons.entry(why).or_insert(0) += 1,
-            }
-        }
-        all = typed + reasons.values().sum::<usize>();
+const KERNEL_CODE: &str = "\
+struct item { long key; struct item *next; char name[16]; int count; };
+struct table { struct item *first; long size; struct { int a; int b : 3; }; };
+typedef struct { long x, y; } pair;
+
+__attribute__((noinline)) struct item *find(struct table *t, long key)
+{
+    struct item *i;
+    for (i = t->first; i && i->key != key; i = i->next)
+        ;
+    return i;
+}
+__attribute__((noinline)) int bump(long key, pair two, struct table *t)
+{
+    struct item *i = find(t, key + two.y);
+    t->a = 1;
+    return i ? i->count++ : -1;
+}
+void _start(void)
+{
+    struct table t = { 0 };
+    bump(1, (pair){ 2, 3 }, &t);
+}
+";
+
+/// A kernel with no other debug information than BTF, made of a small program: its file stands for
+/// the kernel's memory.
+fn made_kernel() -> (tempfile::TempDir, Vec<FunctionId>) {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    for folder in ["proc", "sys/kernel/btf"] {
+        std::fs::create_dir_all(at(folder)).unwrap();
     }
-    let share = 100.0 * typed as f64 / all.max(1) as f64;
-    println!("{functions} functions, {all} accesses, {share:.1} % typed, {:?}; {reasons:?}", begun.elapsed());
-    assert!(functions == 0 || share >= 45.0, "{share:.1} % of {all} accesses");
+    std::fs::write(at("code.c"), KERNEL_CODE).unwrap();
+    let run = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
+    let core = at("proc/kcore");
+    let flags = ["-O2", "-gbtf", "-static", "-nostdlib", "-fno-ipa-sra", "-fno-ipa-ra", "-fcf-protection=branch", "-o"];
+    run(Command::new("gcc").args(flags).arg(&core).arg(at("code.c")));
+    let btf = Command::new("objcopy")
+        .args(["-O", "binary", "--only-section=.BTF", "--set-section-flags", ".BTF=alloc"])
+        .arg(&core)
+        .arg(at("sys/kernel/btf/vmlinux"))
+        .status();
+    assert!(btf.unwrap().success());
+    let nm = Command::new("nm").arg("-n").arg(&core).output().unwrap();
+    std::fs::write(at("proc/kallsyms"), &nm.stdout).unwrap();
+    let id = |name: &str| {
+        let text = String::from_utf8_lossy(&nm.stdout).into_owned();
+        let line = text.lines().find(|line| line.ends_with(&format!(" {name}"))).unwrap();
+        let start = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+        let (module, name, build_id) = (KERNEL.to_owned(), name.to_owned(), String::new());
+        FunctionId { module, build_id, name, start, kernel: true }
+    };
+    let functions = vec![id("find"), id("bump")];
+    (root, functions)
+}
+
+#[test]
+fn kernel_code_has_types_by_btf_alone() {
+    let (root, functions) = made_kernel();
+    let options = SymbolOptions { root: root.path().to_owned(), ..SymbolOptions::default() };
+    let mut listings = Listings::new(&options, Path::new("/"));
+    let fields = |listings: &mut Listings, function: &FunctionId| {
+        let code = listings.read(function).unwrap();
+        let wanted: Vec<u64> = code.iter().filter(|i| i.accessed.is_some()).map(|i| i.offset).collect();
+        let answer = listings.types(function, &wanted).unwrap();
+        let mut fields: Vec<String> = Vec::new();
+        for access in answer.instructions.iter().flat_map(|instruction| &instruction.accesses) {
+            fields.push(match access.object {
+                Ok(object) => {
+                    let layout = &answer.layouts[object.layout as usize];
+                    format!("{}.{}", layout.name, layout.field_at(object.offset).unwrap().name)
+                }
+                Err(why) => why.words().to_owned(),
+            });
+        }
+        fields.sort();
+        fields.dedup();
+        fields
+    };
+    assert_eq!(fields(&mut listings, &functions[0]), ["item.key", "item.next", "table.first"]);
+    assert_eq!(fields(&mut listings, &functions[1]), ["item.count", "table.a"]);
+    assert_eq!(listings.take_troubles(), [""; 0]);
+
+    // Without BTF, the reason is said.
+    std::fs::remove_file(root.path().join("sys/kernel/btf/vmlinux")).unwrap();
+    let mut listings = Listings::new(&options, Path::new("/"));
+    assert_eq!(fields(&mut listings, &functions[0]), ["no debug information"]);
+    let troubles = listings.take_troubles();
+    assert!(troubles[0].starts_with("kernel code has no types: cannot read"), "{troubles:?}");
 }

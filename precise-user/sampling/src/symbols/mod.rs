@@ -42,7 +42,7 @@ mod worker;
 
 use std::path::{Path, PathBuf};
 
-pub use kernel::addresses_visible;
+pub use kernel::{KERNEL, KernelSymbols, addresses_visible};
 pub use process::Processes;
 pub(crate) use procfs::pids;
 pub use query::{CodeQuery, DataQuery};
