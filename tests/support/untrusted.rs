@@ -6,11 +6,11 @@ use precise::capture::CaptureFile as _;
 use std::io::Cursor;
 
 use bytes::Bytes;
+use precise::btf::Btf;
 use precise::capture::ReadLimits as CaptureLimits;
 use precise::code::{FunctionId, Instruction};
 use precise::filter::parse;
 use precise::import::{ImportOptions, import_from};
-use precise::btf::Btf;
 use precise::machine::Root;
 use precise::model::{Capture, Reason};
 use precise::records::perf_data::RecordingReader;

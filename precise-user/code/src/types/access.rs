@@ -82,9 +82,7 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
 /// segment says.
 fn variable_of_cpu(address: u64, types: &mut dyn Types) -> (KnownValue, SegmentKind) {
     match types.per_cpu(address) {
-        Some(PerCpu::Variable(_)) => {
-            (per_cpu(address, types).unwrap_or(UNKNOWN), SegmentKind::PerCpu)
-        }
+        Some(PerCpu::Variable(_)) => (per_cpu(address, types).unwrap_or(UNKNOWN), SegmentKind::PerCpu),
         Some(PerCpu::Offset) => (UNKNOWN, SegmentKind::Offset),
         None => (UNKNOWN, SegmentKind::Unknown),
     }

@@ -33,12 +33,10 @@ fn finds_members_also_of_anonymous_unions() {
 #[test]
 fn types_are_made_of_types() {
     let btf = Btf::parse(blob()).unwrap();
-    assert_eq!(btf.ids().map(|id| btf.kind(id)).collect::<Vec<_>>(), [
-        BtfKind::Number(4),
-        BtfKind::Union(4),
-        BtfKind::Struct(8),
-        BtfKind::Function(0),
-    ]);
+    assert_eq!(
+        btf.ids().map(|id| btf.kind(id)).collect::<Vec<_>>(),
+        [BtfKind::Number(4), BtfKind::Union(4), BtfKind::Struct(8), BtfKind::Function(0),]
+    );
     let members: Vec<_> = btf.members(3).map(|m| (m.name, m.ty, m.bit_offset, m.bits)).collect();
     assert_eq!(members, [("a", 1, 0, None), ("", 2, 32, None)]);
     assert_eq!((btf.name(3), btf.name(2), btf.name(9)), ("s", "", ""));

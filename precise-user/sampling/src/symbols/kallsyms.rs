@@ -117,12 +117,10 @@ impl Kallsyms {
         if self.symbol(address, kind).is_none() {
             self.read_all()?;
         }
-        Ok(self.symbol(address, kind).map(|symbol| {
-            NearestSymbol {
-                name: self.name(&symbol),
-                offset: address - symbol.address,
-                module: self.modules.get(usize::from(symbol.module)).map_or(KERNEL, String::as_str),
-            }
+        Ok(self.symbol(address, kind).map(|symbol| NearestSymbol {
+            name: self.name(&symbol),
+            offset: address - symbol.address,
+            module: self.modules.get(usize::from(symbol.module)).map_or(KERNEL, String::as_str),
         }))
     }
 

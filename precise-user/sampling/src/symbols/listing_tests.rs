@@ -221,7 +221,16 @@ fn made_kernel() -> (tempfile::TempDir, Vec<FunctionId>) {
     std::fs::write(at("code.c"), KERNEL_CODE).unwrap();
     let run = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
     let core = at("proc/kcore");
-    let flags = ["-O2", "-gbtf", "-static", "-nostdlib", "-fno-ipa-sra", "-fno-ipa-ra", "-fcf-protection=branch", "-o"];
+    let flags = [
+        "-O2",
+        "-gbtf",
+        "-static",
+        "-nostdlib",
+        "-fno-ipa-sra",
+        "-fno-ipa-ra",
+        "-fcf-protection=branch",
+        "-o",
+    ];
     run(Command::new("gcc").args(flags).arg(&core).arg(at("code.c")));
     let btf = Command::new("objcopy")
         .args(["-O", "binary", "--only-section=.BTF", "--set-section-flags", ".BTF=alloc"])

@@ -24,7 +24,8 @@ use super::{
     SymbolOptions,
     files::OpenFiles,
     kernel::{KERNEL, KernelSymbols},
-    mapping::DELETED, notes::Notes,
+    mapping::DELETED,
+    notes::Notes,
     opening::open_in_root,
 };
 use crate::btf::Btf;
@@ -67,7 +68,16 @@ impl Listings {
         let kernel = KernelSymbols::new(options.root.clone(), Some(kallsyms), true);
         let open = OpenFiles::new(options.root.join("proc"), options.debug_dirs.clone(), None, MAX_FILES);
         let (root, files) = (options.root.clone(), files.to_owned());
-        Self { reader: None, open, troubles: Notes::new(MAX_TROUBLES), kernel, kernel_code: None, kernel_types: None, root, files }
+        Self {
+            reader: None,
+            open,
+            troubles: Notes::new(MAX_TROUBLES),
+            kernel,
+            kernel_code: None,
+            kernel_types: None,
+            root,
+            files,
+        }
     }
 
     /// Returns the instructions of a function, in the order of their addresses.
