@@ -44,7 +44,7 @@ pub use precise_filter as filter;
 pub use precise_model as model;
 pub use precise_records as records;
 pub use precise_sampling::{
-    doctor, import, kernel, machine, pmu, reader, rights, run, serve, stream, symbols, top, unwind,
+    btf, doctor, import, kernel, machine, pmu, reader, rights, run, serve, stream, symbols, top, unwind,
 };
 pub use precise_views as views;
 pub use precise_views::render;
