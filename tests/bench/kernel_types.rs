@@ -18,7 +18,8 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use precise::code::FunctionId;
 use precise::code::types::Untyped;
-use precise::symbols::{KERNEL, KernelSymbols, Listings, SymbolOptions};
+use precise::symbols::listing::Listings;
+use precise::symbols::{KERNEL, KernelSymbols, SymbolOptions};
 
 /// The share of accesses through pointers that must have a type, in percent.
 const WANTED: f64 = 45.0;
