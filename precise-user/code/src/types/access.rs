@@ -5,7 +5,9 @@ use iced_x86::{InstructionInfo, Mnemonic, OpAccess, OpKind, Register, UsedMemory
 use super::arithmetic::{array_at, plus, sum, times};
 use super::known::{KnownVariables, RSP};
 use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, pointer_at};
-use super::{Access, AccessedObject, PerCpu, RegisterNumber, TypeId, TypeOrigin, TypeShape, Types, Untyped};
+use super::{
+    Access, AccessedObject, Global, PerCpu, RegisterNumber, TypeId, TypeOrigin, TypeShape, Types, Untyped,
+};
 
 /// Maximum number of arrays of arrays.
 const MAX_ARRAYS: usize = 16;
@@ -42,7 +44,7 @@ enum SegmentKind {
     Flat,
     /// The address is that of a variable of the CPU, or what a pointer to one says.
     PerCpu,
-    /// The operand loads what leads from a variable to the copy of this CPU.
+    /// The address is that of what leads from a variable to the copy of this CPU.
     Offset,
     /// It is relative to something unknown.
     Unknown,
@@ -82,8 +84,8 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
 /// segment says.
 fn variable_of_cpu(address: u64, types: &mut dyn Types) -> (KnownValue, SegmentKind) {
     match types.per_cpu(address) {
-        Some(PerCpu::Variable(_)) => (per_cpu(address, types).unwrap_or(UNKNOWN), SegmentKind::PerCpu),
-        Some(PerCpu::Offset) => (UNKNOWN, SegmentKind::Offset),
+        Some(PerCpu::Variable(global)) => (copy_of(global, address), SegmentKind::PerCpu),
+        Some(PerCpu::Offset(global)) => (copy_of(global, address), SegmentKind::Offset),
         None => (UNKNOWN, SegmentKind::Unknown),
     }
 }
@@ -98,9 +100,15 @@ fn pointed(base: KnownValue, constant: i64) -> (KnownValue, SegmentKind) {
 
 /// Returns the pointer to a variable of which each CPU has a copy.
 pub(super) fn per_cpu(address: u64, types: &mut dyn Types) -> Option<KnownValue> {
-    let Some(PerCpu::Variable(global)) = types.per_cpu(address) else { return None };
-    let offset = i64::try_from(address.checked_sub(global.address)?).ok()?;
-    Some(KnownValue::Pointer(Pointer { offset, ..Pointer::to(global.ty, PointerSource::PerCpu) }))
+    match types.per_cpu(address)? {
+        PerCpu::Variable(global) => Some(copy_of(global, address)),
+        PerCpu::Offset(_) => None,
+    }
+}
+
+fn copy_of(global: Global, address: u64) -> KnownValue {
+    let offset = address.wrapping_sub(global.address).cast_signed();
+    KnownValue::Pointer(Pointer { offset, ..Pointer::to(global.ty, PointerSource::PerCpu) })
 }
 
 /// Returns a value plus the displacement of an operand, which does not move over elements.
@@ -176,7 +184,7 @@ fn place(
     known: &KnownVariables<'_>,
     types: &mut dyn Types,
 ) -> Result<AccessedObject, Untyped> {
-    if matches!(target.segment, SegmentKind::Offset | SegmentKind::Unknown) {
+    if target.segment == SegmentKind::Unknown {
         return Err(Untyped::Segment);
     }
     let (base, index) = target.indexed.map_or((target.address, None), |(base, index)| (base, Some(index)));

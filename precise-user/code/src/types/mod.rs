@@ -80,8 +80,9 @@ pub trait Types {
 pub enum PerCpu {
     /// A variable. Its address is the one of which each CPU has a copy.
     Variable(Global),
-    /// The number that leads from that address to the copy of this CPU (`this_cpu_off`).
-    Offset,
+    /// The variable with the number that leads from that address to the copy of this CPU
+    /// (`this_cpu_off`).
+    Offset(Global),
 }
 
 /// A global variable.

@@ -44,7 +44,7 @@ impl Types for Nodes {
         match address {
             0x5000..0x5008 => Some(PerCpu::Variable(Global { address: 0x5000, ty: POINTER })),
             0x6000..0x6018 => Some(PerCpu::Variable(Global { address: 0x6000, ty: NODE })),
-            0x7000..0x7008 => Some(PerCpu::Offset),
+            0x7000..0x7008 => Some(PerCpu::Offset(Global { address: 0x7000, ty: LONG })),
             _ => None,
         }
     }
@@ -95,7 +95,7 @@ fn what_cannot_be_followed_has_a_reason() {
 fn variables_of_the_cpu_are_followed() {
     assert_eq!(places("mov %gs:0x6008,%rcx"), [Ok((NODE, 8))]);
     assert_eq!(places("mov %gs:0x5000,%rax\n mov 16(%rax),%rcx").last(), Some(&Ok((NODE, 16))));
-    assert_eq!(places("nop\n mov %gs:0x7000,%rcx"), [Err(Untyped::Segment)]);
+    assert_eq!(places("nop\n mov %gs:0x7000,%rcx"), [Ok((LONG, 0))]);
     assert_eq!(places("nop\n mov %gs:0x8000,%rcx"), [Err(Untyped::Segment)]);
     // The copy of this CPU, by each way that compilers take.
     for way in [

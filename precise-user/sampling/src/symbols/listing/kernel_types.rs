@@ -145,8 +145,8 @@ impl KernelTypes {
         // The kernel patches a call of its tracer over the bytes at the entry, which keeps all
         // registers. So the parameters are still there at the instruction behind it.
         let begun = |instruction: &&Instruction| {
-            let tracer = instruction.length == 5
-                && instruction.branch.is_none_or(|branch| branch.kind == BranchKind::Call);
+            let calls = instruction.branch.is_some_and(|branch| branch.kind == BranchKind::Call);
+            let tracer = instruction.length == 5 && (calls || instruction.text.starts_with("nop"));
             instruction.text.starts_with("endbr64") || tracer
         };
         let Some(first) = instructions.first() else { return Vec::new() };
@@ -254,12 +254,10 @@ impl Types for KernelTypes {
         if at - offset >= size {
             return None;
         }
-        if self.btf.name(id) == "this_cpu_off" {
-            return Some(PerCpu::Offset);
-        }
         let BtfKind::Variable(ty) = self.btf.kind(id) else { return None };
-        let ty = TypeId(self.btf.strip(ty));
-        Some(PerCpu::Variable(Global { address: start.checked_add(offset)?, ty }))
+        let global = Global { address: start.checked_add(offset)?, ty: TypeId(self.btf.strip(ty)) };
+        let is_offset = self.btf.name(id) == "this_cpu_off";
+        Some(if is_offset { PerCpu::Offset(global) } else { PerCpu::Variable(global) })
     }
 }
 
