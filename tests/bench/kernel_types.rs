@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use precise::code::FunctionId;
@@ -39,7 +39,7 @@ fn main() -> Result<ExitCode> {
     let (mut functions, mut unread, mut typed, mut apart) = (0_u64, 0_u64, 0_u64, 0_u64);
     let (mut segment, mut per_cpu, mut large) = (0_u64, 0_u64, 0_u64);
     let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
-    let begun = Instant::now();
+    let mut took = Duration::ZERO;
     let initial = initial(&text);
     for line in text.lines().filter(|line| is_function(line)).step_by(every) {
         let mut words = line.split(' ');
@@ -61,7 +61,10 @@ fn main() -> Result<ExitCode> {
             instruction.gs_address().is_some_and(|address| address != STACK_PROTECTOR)
         };
         let of_segment: Vec<u64> = code.iter().filter(of_cpu).map(|i| i.offset).collect();
-        let Ok(answer) = listings.types(&function, &wanted) else { continue };
+        let begun = Instant::now();
+        let answer = listings.types(&function, &wanted);
+        took += begun.elapsed();
+        let Ok(answer) = answer else { continue };
         for instruction in &answer.instructions {
             let of_segment = of_segment.binary_search(&instruction.offset).is_ok();
             for access in &instruction.accesses {
@@ -77,11 +80,10 @@ fn main() -> Result<ExitCode> {
             }
         }
     }
-    let took = begun.elapsed();
     let all = typed + reasons.values().sum::<u64>();
     ensure!(all > 0, "no code could be read ({unread} functions): {:?}", listings.take_troubles());
     let share = 100.0 * typed as f64 / all as f64;
-    println!("{functions} functions in {:.1} s; {unread} could not be read", took.as_secs_f64());
+    println!("{functions} functions, typed in {:.1} s; {unread} could not be read", took.as_secs_f64());
     println!("{all} accesses through pointers, {share:.1} % typed");
     println!("{} accesses to variables of the CPU, {per_cpu} typed", segment + per_cpu);
     println!("{apart} accesses to the stack and to fixed addresses, not counted");

@@ -32,7 +32,6 @@ impl SymbolResolver for Offsets {
 /// `(bad)` with a length of one byte.
 pub fn disassemble(code: &[u8], start: u64) -> Vec<Instruction> {
     let end = start.saturating_add(code.len() as u64);
-    let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let mut formatter = GasFormatter::with_options(Some(Box::new(Offsets { start, end })), None);
     let options = formatter.options_mut();
     options.set_uppercase_hex(false);
@@ -41,22 +40,28 @@ pub fn disassemble(code: &[u8], start: u64) -> Vec<Instruction> {
     options.set_space_after_operand_separator(false);
     options.set_first_operand_char_index(8);
     options.set_rip_relative_addresses(true);
-    let mut instructions = Vec::new();
-    for instruction in &mut decoder {
-        let mut text = String::new();
-        formatter.format(&instruction, &mut text);
-        instructions.push(Instruction {
-            offset: instruction.ip().wrapping_sub(start),
-            address: instruction.ip(),
-            length: instruction.len() as u32,
-            text,
-            accessed: accessed(&instruction),
-            branch: branch(&instruction),
-            frames: Vec::new(),
-            decoded: instruction,
-        });
+    let mut instructions = decode(code, start);
+    for instruction in &mut instructions {
+        formatter.format(&instruction.decoded, &mut instruction.text);
     }
     instructions
+}
+
+/// Decodes 64-bit code that begins at `start`, as [`disassemble`] does, but without texts, which
+/// take longer than all else.
+pub fn decode(code: &[u8], start: u64) -> Vec<Instruction> {
+    let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    let instruction = |decoded: iced_x86::Instruction| Instruction {
+        offset: decoded.ip().wrapping_sub(start),
+        address: decoded.ip(),
+        length: decoded.len() as u32,
+        text: String::new(),
+        accessed: accessed(&decoded),
+        branch: branch(&decoded),
+        frames: Vec::new(),
+        decoded,
+    };
+    decoder.into_iter().map(instruction).collect()
 }
 
 fn accessed(instruction: &iced_x86::Instruction) -> Option<u32> {

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use dependence::{Dependence, Dependences, Load, UnknownDependence};
-pub use disassembly::disassemble;
+pub use disassembly::{decode, disassemble};
 pub use return_site::ReturnSite;
 
 /// A function to list, as a capture identifies it.
@@ -67,6 +67,18 @@ impl Instruction {
         let fixed = matches!(self.decoded.memory_base(), NoRegister | RIP | EIP)
             && self.decoded.memory_index() == NoRegister;
         (of_segment && fixed).then(|| self.decoded.memory_displacement64())
+    }
+
+    /// Returns whether the instruction may stand in front of a kernel function's own code: the
+    /// landing pad of indirect branches, or the five bytes over which the kernel's tracer is patched
+    /// as a call. Neither changes a register.
+    pub fn precedes_kernel_code(&self) -> bool {
+        use iced_x86::Mnemonic::{Call, Endbr64, Nop};
+        match self.decoded.mnemonic() {
+            Endbr64 => true,
+            Nop | Call => self.length == 5,
+            _ => false,
+        }
     }
 }
 

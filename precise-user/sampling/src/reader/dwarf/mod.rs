@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io;
 
 use gimli::{EndianSlice, LittleEndian};
-use precise_code::disassemble;
+use precise_code::decode;
 use precise_code::types::{TypedCode, Untyped, typed, untyped};
 use rustc_hash::FxHashMap;
 
@@ -113,7 +113,7 @@ impl Program {
     fn types(&mut self, code: &FunctionCode<'_>) -> TypedCode {
         let dwarf = self.contents.dwarf();
         let budget = Budget::new();
-        let instructions = disassemble(code.bytes, code.start);
+        let instructions = decode(code.bytes, code.start);
         let wanted = code.wanted.get(..code.wanted.len().min(MAX_ADDRESSES)).unwrap_or_default();
         let mut table = match TypeTable::of(&dwarf, &mut self.index, &budget) {
             Ok(table) => table,

@@ -6,7 +6,7 @@ use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 use super::MAX_FUNCTION;
 use crate::reader::elf::Headers;
 use crate::symbols::kernel::KernelSymbols;
-use precise_code::{FunctionId, Instruction, disassemble};
+use precise_code::{FunctionId, Instruction, decode};
 use precise_model::Reason;
 
 /// The memory of the running kernel.
@@ -24,12 +24,8 @@ impl KernelCode {
         Ok(Self { core, headers })
     }
 
-    /// Returns the instructions of a function of a capture.
-    pub fn read(
-        &self,
-        symbols: &mut KernelSymbols,
-        function: &FunctionId,
-    ) -> Result<Vec<Instruction>, Reason> {
+    /// Returns the bytes of a function of a capture.
+    pub fn read(&self, symbols: &mut KernelSymbols, function: &FunctionId) -> Result<Vec<u8>, Reason> {
         if function.start == 0 {
             return Err(Reason::KernelHidden);
         }
@@ -42,15 +38,19 @@ impl KernelCode {
         if found.offset != 0 || found.name != function.name {
             return Err(Reason::FileChanged);
         }
-        self.function(symbols, function.start)
+        self.bytes(symbols, function.start)
     }
 
-    /// Returns the instructions of the function that begins at an address.
+    /// Returns the instructions of the function that begins at an address, without their texts.
     pub fn function(&self, symbols: &mut KernelSymbols, start: u64) -> Result<Vec<Instruction>, Reason> {
+        Ok(decode(&self.bytes(symbols, start)?, start))
+    }
+
+    fn bytes(&self, symbols: &mut KernelSymbols, start: u64) -> Result<Vec<u8>, Reason> {
         let size = symbols.function_size(start)?.min(MAX_FUNCTION);
         let offset = self.headers.offset_of_vaddr(start).ok_or(Reason::KernelHidden)?;
         let mut code = vec![0; usize::try_from(size).unwrap_or(0)];
         self.core.read_exact_at(&mut code, offset).map_err(|_| Reason::KernelHidden)?;
-        Ok(disassemble(&code, start))
+        Ok(code)
     }
 }

@@ -144,13 +144,8 @@ impl KernelTypes {
     fn parameters(&mut self, prototype: u32, instructions: &[Instruction]) -> Vec<Variable> {
         // The kernel patches a call of its tracer over the bytes at the entry, which keeps all
         // registers. So the parameters are still there at the instruction behind it.
-        let begun = |instruction: &&Instruction| {
-            let calls = instruction.branch.is_some_and(|branch| branch.kind == BranchKind::Call);
-            let tracer = instruction.length == 5 && (calls || instruction.text.starts_with("nop"));
-            instruction.text.starts_with("endbr64") || tracer
-        };
         let Some(first) = instructions.first() else { return Vec::new() };
-        let behind = instructions.iter().take(2).take_while(begun).count();
+        let behind = instructions.iter().take(2).take_while(|i| i.precedes_kernel_code()).count();
         let end = instructions.get(behind).map_or(first.address, |instruction| instruction.address) + 1;
         let types: Vec<TypeId> =
             self.btf.parameters(prototype).map(|ty| TypeId(self.btf.strip(ty))).collect();

@@ -17,7 +17,7 @@ use std::{
 use kernel::KernelCode;
 use kernel_types::KernelTypes;
 use precise_code::types::{TypedCode, Untyped, typed, untyped};
-use precise_code::{FunctionId, Instruction, SourceLine, disassemble};
+use precise_code::{FunctionId, Instruction, SourceLine, decode, disassemble};
 pub use source::{MAX_SOURCES, Outside, SourceFiles};
 
 use super::{
@@ -87,7 +87,7 @@ impl Listings {
     /// Returns the reason if the code cannot be read.
     pub fn read(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
         if function.kernel {
-            return self.kernel_code(function);
+            return Ok(disassemble(&self.kernel_code(function)?, function.start));
         }
         let id = self.add(function)?;
         let reader = self.reader.as_mut().ok_or(Reason::Failed)?;
@@ -118,7 +118,7 @@ impl Listings {
         }
     }
 
-    fn kernel_code(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+    fn kernel_code(&mut self, function: &FunctionId) -> Result<Vec<u8>, Reason> {
         let code = match &self.kernel_code {
             Some(code) => code,
             None => self.kernel_code.insert(KernelCode::open(&self.root)?),
@@ -127,7 +127,7 @@ impl Listings {
     }
 
     fn types_of_kernel(&mut self, function: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
-        let instructions = self.kernel_code(function)?;
+        let instructions = decode(&self.kernel_code(function)?, function.start);
         if self.kernel_types.is_none() {
             self.kernel_types = Some(self.read_kernel_types());
         }
