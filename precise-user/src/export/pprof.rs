@@ -17,6 +17,8 @@ use precise_views::flame::FrameWidth;
 use precise_views::trust;
 use precise_views::{ViewError, event_of};
 
+use super::frame_name::{frame_address, frame_name, module_name};
+
 /// Options for the export to pprof.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PprofOptions {
@@ -240,7 +242,7 @@ impl<'a> Maker<'a> {
         }
         let found = self.capture.code.get(code as usize)?;
         // The same place in a file is one location, wherever processes have mapped the file.
-        let address = if found.file_offset > 0 { found.file_offset } else { found.runtime_address };
+        let address = frame_address(found);
         let key = CodeLocation { runtime_address: address, ..found.clone() };
         let id = match self.location_ids.get(&key) {
             Some(id) => *id,
@@ -265,16 +267,7 @@ impl<'a> Maker<'a> {
 
     fn line(&mut self, place: &CodeLocation, function: Name, source: Name, line: u32) -> PprofLine {
         let names = &self.capture.names;
-        let name = match function {
-            Name::Known(id) => names.get(id).to_owned(),
-            // Without a symbol, the file is the most that is known.
-            Name::Unknown(reason) => match place.module {
-                Name::Known(id) => {
-                    format!("{} [{}]", names.get(id).rsplit('/').next().unwrap_or_default(), reason.words())
-                }
-                Name::Unknown(_) => format!("[{}]", reason.words()),
-            },
-        };
+        let name = frame_name(names, place, function);
         let file = match source {
             Name::Known(id) => names.get(id),
             Name::Unknown(_) => "",
@@ -296,11 +289,8 @@ impl<'a> Maker<'a> {
             return *id;
         }
         let names = &self.capture.names;
-        let filename = match place.module {
-            Name::Known(id) => names.get(id).to_owned(),
-            Name::Unknown(reason) => format!("[{}]", reason.words()),
-        };
-        let (filename, build_id) = (self.string(&filename), self.string(names.get(place.build_id)));
+        let filename = self.string(&module_name(names, place));
+        let build_id = self.string(names.get(place.build_id));
         let id = self.mappings.len() as u64 + 1;
         self.mappings.push(PprofMapping {
             id,
