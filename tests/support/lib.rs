@@ -11,6 +11,7 @@ pub mod jail;
 pub mod kill_on_drop;
 pub mod large_recording;
 pub mod load;
+pub mod otlp;
 pub mod program;
 pub mod quantile;
 mod reader;
