@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 use precise_model::Chain;
 use precise_model::text::sanitize;
 use precise_model::words::Served;
-use precise_model::{Capture, CodeLocation, Name, NameId, Row};
+use precise_model::{Capture, CodeLocation, EventInfo, Name, NameId, Row};
 use precise_views::about::duration;
 use precise_views::flame::FrameWidth;
-use precise_views::trust;
+use precise_views::trust::{self, EventTrust};
 use precise_views::{ViewError, event_of};
 
 use super::frame_name::{frame_address, frame_name, module_name};
@@ -37,9 +37,22 @@ pub struct PprofOptions {
 /// Returns an error if the capture has no such event.
 pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewError> {
     let (index, info) = event_of(capture, options.event.as_deref())?;
+    let rows: Vec<&Row> = capture.rows.iter().filter(|row| usize::from(row.event) == index).collect();
+    let trust = trust::trust(capture).events.into_iter().nth(index);
+    Ok(pprof_of(capture, info, &rows, trust.as_ref(), options.weight))
+}
+
+/// Returns a profile of some rows of one event, as [`pprof`] does of all.
+pub fn pprof_of(
+    capture: &Capture,
+    info: &EventInfo,
+    rows: &[&Row],
+    trust: Option<&EventTrust>,
+    weight: FrameWidth,
+) -> Vec<u8> {
     let mut maker = Maker::new(capture);
     // The first mapping is the main program (profile.proto).
-    if let Some(place) = program(capture, index) {
+    if let Some(place) = program(capture, rows) {
         maker.mapping(place);
     }
     let unit = if info.unit.is_empty() { "events" } else { info.unit.as_str() };
@@ -47,14 +60,14 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
     if info.fields.latency {
         types.push(maker.value_type("latency", "cycles"));
     }
-    let first = match options.weight {
+    let first = match weight {
         FrameWidth::Latency if info.fields.latency => "latency",
         _ if info.governed() => unit,
         _ => "samples",
     };
     let mut samples: FxHashMap<Key, [u64; 3]> = FxHashMap::default();
     let mut order = Vec::new();
-    for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
+    for row in rows {
         let key = (maker.chain(row), maker.labels(row));
         let sum = samples.entry(key.clone()).or_insert_with(|| {
             order.push(key);
@@ -72,9 +85,8 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
         label: key.1.into_iter().map(|(key, str)| PprofLabel { key, str }).collect(),
     };
     let sample = order.into_iter().map(sample).collect();
-    let trust = trust::trust(capture);
     let mut comment = vec![maker.string(&format!("precise: {} of {}", info.name, capture.meta.target))];
-    if let Some(event) = trust.events.get(index) {
+    if let Some(event) = trust {
         comment.push(maker.string(&format!("Verdict: {}", event.summary)));
         comment.extend(event.findings.iter().map(|finding| maker.string(finding)));
     }
@@ -93,17 +105,22 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
         function: maker.functions,
         string_table: maker.strings,
     };
+    gzip(&profile.encode_to_vec())
+}
+
+/// Compresses bytes.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory cannot fail.
-    let _infallible = packed.write_all(&profile.encode_to_vec());
-    Ok(packed.finish().unwrap_or_default())
+    let _infallible = packed.write_all(bytes);
+    packed.finish().unwrap_or_default()
 }
 
 /// Returns a place in the program that has most samples; `None` if all samples are in libraries or
 /// in the kernel.
-fn program(capture: &Capture, event: usize) -> Option<&CodeLocation> {
+fn program<'a>(capture: &'a Capture, rows: &[&Row]) -> Option<&'a CodeLocation> {
     let mut found: FxHashMap<NameId, (Likeness, u64, &CodeLocation)> = FxHashMap::default();
-    for row in capture.rows.iter().filter(|row| usize::from(row.event) == event) {
+    for row in rows {
         let callers = match row.stack {
             Chain::Known(id) => capture.stacks.get(id as usize).map(|stack| stack.callers.as_slice()),
             Chain::Unknown(_) => None,

@@ -17,7 +17,7 @@ impl PushBackend for Collecting {
     fn encode(&mut self, capture: &Capture) -> Vec<PushMessage> {
         self.0.send(capture.clone()).unwrap();
         let samples = samples(capture);
-        vec![PushMessage { query: String::new(), body: Vec::new(), profiles: 1, samples }]
+        vec![PushMessage { query: String::new(), body: bytes::Bytes::new(), profiles: 1, samples }]
     }
 
     fn send(&mut self, _message: &PushMessage) -> PushAnswer {

@@ -20,6 +20,7 @@ pub(super) use gather::Pusher;
 use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
 use precise_model::Capture;
 
 /// What is pushed beside the series.
@@ -62,7 +63,7 @@ pub struct PushMessage {
     /// What comes after the address of the place; may be empty.
     pub query: String,
     /// The body.
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// The number of profiles in it.
     pub profiles: u64,
     /// The number of samples in it. A sample that is in several profiles counts once.

@@ -23,7 +23,7 @@ impl PushBackend for Scripted {
         let samples = capture.rows.iter().map(|row| row.measures.count).sum::<u64>();
         let part = |query: &str, samples| PushMessage {
             query: format!("{} {query}", capture.meta.target),
-            body: Vec::new(),
+            body: bytes::Bytes::new(),
             profiles: 3,
             samples,
         };
