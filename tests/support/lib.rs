@@ -15,6 +15,7 @@ pub mod otlp;
 pub mod program;
 pub mod quantile;
 mod reader;
+pub mod receiver;
 pub mod resident;
 pub mod rows;
 pub mod run;

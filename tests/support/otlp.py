@@ -7,8 +7,9 @@ import sys
 from google.protobuf import unknown_fields
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2 as service
 
-path = sys.argv[1]
-data = sys.stdin.buffer.read() if path == "-" else open(path, "rb").read()
+data = sys.stdin.buffer.read()
+if data.startswith(b"\x1f\x8b"):
+    data = gzip.decompress(data)
 request = service.ExportProfilesServiceRequest.FromString(data)
 
 

@@ -14,14 +14,14 @@ use crate::program::python;
 /// The program that reads a request, checks it against the rules of the schema, and prints JSON.
 const READ: &str = include_str!("otlp.py");
 
-/// Reads a request.
+/// Reads a request, which may be compressed.
 ///
 /// # Errors
 ///
 /// Returns an error if it is not a valid request.
 pub fn read_request(bytes: &[u8]) -> Result<Value> {
     let mut child = Command::new(python()?)
-        .args(["-c", READ, "-"])
+        .args(["-c", READ])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
