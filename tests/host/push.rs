@@ -161,7 +161,7 @@ fn what_a_backend_does_not_take_is_counted() -> Result<()> {
             Reaction::Answer("400 Bad Request", "Content-Type: text/plain"),
             Reaction::Slow(Duration::from_secs(15)),
             Reaction::Take,
-            Reaction::TakePart(200),
+            Reaction::TakePart(100),
         ])?;
         let push = format!("--push=otlp=http://{}", receiver.address);
         let serving = Serving::start(&[FAULTS, &[&push, "--push-every=1s"]].concat())?;

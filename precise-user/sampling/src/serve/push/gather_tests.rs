@@ -119,8 +119,8 @@ fn the_run_is_in_intervals_whose_ledgers_close() {
 
 #[test]
 fn an_interval_that_takes_too_much_memory_ends_early() {
-    let mut fake = Fake::new(3600, 256 << 10);
-    let names: Vec<String> = (0..100).map(|at| format!("{at:0>300}")).collect();
+    let mut fake = Fake::new(3600, 1 << 20);
+    let names: Vec<String> = (0..100).map(|at| format!("{at:0>3000}")).collect();
     for part in names.chunks(10) {
         let part: Vec<&str> = part.iter().map(String::as_str).collect();
         fake.epoch(&part, 0);
