@@ -1,13 +1,15 @@
 //! `precise serve --push`: what backends get is what happened, and what they do not get is counted.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use precise_tests::{
     cgroup::Cgroup,
+    kill_on_drop::KillOnDrop,
     otlp::{read_request, sums},
     program,
     receiver::{Delivery, Reaction, Receiver},
@@ -236,6 +238,59 @@ fn a_dead_backend_costs_nothing_else() -> Result<()> {
         ensure!(ended.stderr.contains("the run ended before otlp=http://"), "{ended:?}");
         Ok(())
     })
+}
+
+/// A server with TLS that takes everything, and prints its port.
+const HTTPS: &str = r#"
+import http.server, ssl, sys
+class Taker(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1], sys.argv[2])
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+#[test]
+fn a_backend_with_tls_must_be_the_right_one() -> Result<()> {
+    let testing = concat!(env!("CARGO_MANIFEST_DIR"), "/../precise-user/sampling/src/serve/testing");
+    let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| format!("{testing}/{name}"));
+    let mut server: KillOnDrop = Command::new(program::python()?)
+        .args(["-c", HTTPS, &certificate, &key])
+        .stdout(Stdio::piped())
+        .spawn()?
+        .into();
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().context("its standard output")?).read_line(&mut port)?;
+    let push = format!("--push=otlp=https://localhost:{}", port.trim());
+    let folder = tempfile::tempdir()?;
+    let faults = program::faults(folder.path(), "push-faults")?;
+    let cgroup = Cgroup::new("push-tls")?;
+    let trusted = ("SSL_CERT_FILE", certificate.as_str());
+    for (variables, said) in [(&[trusted][..], None), (&[], Some("does not take profiles: cannot connect: "))]
+    {
+        let serving = Serving::start_with(&[FAULTS, &[&push, "--push-every=1s"]].concat(), variables)?;
+        cgroup.run(&faults, [PAGES.to_string()])?;
+        if said.is_none() {
+            serving.page_where("the samples were sent", |page| {
+                pushed(page, "precise_pushed_samples_total", "sent") > 0
+            })?;
+        } else {
+            serving.page_where("it was tried twice", |page| sum(page, "precise_push_retries_total") > 0)?;
+        }
+        let ended = serving.end(libc::SIGTERM)?.expect(0)?;
+        ensure!(ended.stderr.contains(said.unwrap_or("profiles go to otlp=https://localhost")), "{ended:?}");
+        ensure!(said.is_some() || !ended.stderr.contains("does not take"), "{ended:?}");
+    }
+    Ok(())
 }
 
 #[test]
