@@ -60,9 +60,9 @@ impl PushHeaders {
                 headers.add(name, value).map_err(wrong)?;
             }
         }
-        let of_variable = |name: &&str| Some((*name, variable(name).filter(|text| !text.is_empty())?));
+        let of_variable = |name: &'static str| Some((name, variable(name).filter(|text| !text.is_empty())?));
         if kind == PushKind::Otlp
-            && let Some((name, text)) = VARIABLES.iter().find_map(of_variable)
+            && let Some((name, text)) = VARIABLES.into_iter().find_map(of_variable)
         {
             let wrong = |what: String| invalid(format!("{name}: {what}"));
             for part in text.split(',').filter(|part| !part.trim().is_empty()) {

@@ -21,13 +21,10 @@ pub(super) fn messages(capture: &Capture, service: Option<&str>) -> Vec<PushMess
     for part in service_parts(capture) {
         let name = service.map_or_else(|| label(&part.name), label);
         let known = services.iter().position(|(known, _)| *known == name);
-        match known.and_then(|at| services.get_mut(at)) {
+        let place = known.unwrap_or_else(|| services.len().min(MOST));
+        match services.get_mut(place) {
             Some((_, rows)) => rows.extend(part.rows),
-            None if services.len() < MOST => services.push((name, part.rows)),
-            None => match services.get_mut(MOST) {
-                Some((_, rows)) => rows.extend(part.rows),
-                None => services.push((OTHERS.to_owned(), part.rows)),
-            },
+            None => services.push((if place < MOST { name } else { OTHERS.to_owned() }, part.rows)),
         }
     }
     let trust = trust(capture);
