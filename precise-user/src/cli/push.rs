@@ -7,6 +7,7 @@ use clap::Args;
 use precise::error::{ExitClass, Failure};
 use precise::model::Capture;
 use precise::push::{PushHeaders, PushKind, PushTarget, backend};
+use precise::render::number;
 use precise::serve::{PushAnswer, PushBackend, PushMessage, PushOptions, PushPlace};
 
 use super::output::say;
@@ -119,6 +120,15 @@ impl PushArguments {
         }
         let bytes = usize::try_from(self.push_memory).unwrap_or(usize::MAX);
         Ok(Some(PushOptions { every: self.push_every, bytes, places }))
+    }
+
+    /// Returns a sentence for each place.
+    pub fn words(options: &PushOptions) -> Vec<String> {
+        let (seconds, bytes) = (options.every.as_secs_f64(), number::short(options.bytes as u64));
+        let word = |place: &PushPlace| {
+            format!("profiles go to {} every {seconds} s; at most {bytes}B wait", place.name)
+        };
+        options.places.iter().map(word).collect()
     }
 }
 

@@ -316,8 +316,7 @@ fn paint(snapshot: WindowSnapshot) -> Result<String, String> {
 
 fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
     let Ready { plan, labels, series, hosts, access, captures, push } = ready;
-    let pushed: Vec<String> =
-        push.iter().flat_map(|push| &push.places).map(|place| place.name.clone()).collect();
+    let pushed = push.as_ref().map(PushArguments::words).unwrap_or_default();
     let quiet = arguments.quiet;
     let ended = sample(async {
         let listening = listen(arguments.clients.listen, hosts, access)?;
@@ -329,7 +328,7 @@ fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
                 let events: Vec<_> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
                 say(&format!("serving {} of {} at {url}/metrics", events.join(", "), plan.words()));
                 folder.iter().for_each(|folder| say(&format!("captures go to {}", folder.display())));
-                pushed.iter().for_each(|place| say(&format!("profiles go to {place}")));
+                pushed.iter().for_each(|sentence| say(sentence));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
                 let names = number::short(NamesBudget::of_this_machine().sum() as u64);
                 say(&format!(

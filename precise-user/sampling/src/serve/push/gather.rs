@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use precise_model::digits::thousands;
 use precise_model::{Capture, Epoch, Interner, Ledger, Measures, Meta, Owner, Row};
 
 use super::PushOptions;
@@ -129,7 +130,7 @@ impl Pusher {
         let ended = gathering.senders.drain(..).map(|sender| sender.end(begin));
         let unsent = self.counts.iter().zip(ended).filter(|(_, samples)| *samples > 0);
         let note = |(counts, samples): (&Arc<PushCounts>, u64)| {
-            format!("the run ended before {} took its last {samples} samples", counts.place)
+            format!("the run ended before {} took its last {} samples", counts.place, thousands(samples))
         };
         unsent.map(note).collect()
     }
