@@ -89,14 +89,14 @@ fn capture() -> Capture {
         },
     ];
     for step in 0..300u64 {
-        let cgroup = ["/demo/cache.service", "/pods/shop-1", "/", "/a/b"][step as usize % 4];
-        let function = ["lookup", "größe", "", "std::vec<int>::push"][step as usize % 4];
-        let source = [RAM, L1, REMOTE_RAM][step as usize % 3];
-        let callers = [&["serve", "main"][..], &["main"], &[]][step as usize % 3];
+        let cgroup = ["/demo/cache.service", "/pods/shop-1", "/", "/a/b"][step as usize / 3 % 4];
+        let function = ["lookup", "größe", "", "std::vec<int>::push"][step as usize / 5 % 4];
+        let source = [RAM, L1, REMOTE_RAM][step as usize / 7 % 3];
+        let callers = [&["serve", "main"][..], &["main"], &[]][step as usize / 2 % 3];
         let cell = builder.cell().event((step % 3) as u16).epoch((step % 7) as u32).samples(1 + step % 11);
         let cell = if step % 3 == 0 { cell.latency(4 + step as u32) } else { cell };
         let cell = cell.process(100 + step as u32 % 5, ["nginx", "php"][step as usize % 2]);
-        let cell = cell.cgroup(step % 4, cgroup).data_src(source);
+        let cell = cell.cgroup(step / 3 % 4, cgroup).data_src(source);
         cell.code(0x1000 + 8 * (step % 16), "/usr/bin/app", function, "src/a.c", step as u32 % 50)
             .callers(callers);
     }

@@ -134,7 +134,7 @@ metrics! {
     PUSHED: Counter "precise_pushed_samples", "to, result",
         "Samples by what became of their push: `sent`, `partial` where the place took only some profiles of a request, \
          `refused` for good, `failed` after all attempts, `displaced` by newer ones before any attempt. \
-         This and the following are absent without --push.";
+         The metrics of pushes are absent without --push.";
     PUSH_REQUESTS: Counter "precise_push_requests", "to, result",
         "Requests with profiles, by what became of them.";
     PUSH_REFUSED: Counter "precise_push_refused_profiles", "to",
