@@ -36,7 +36,7 @@ impl Reaction {
         let protobuf = "Content-Type: application/x-protobuf";
         match self {
             Self::Take | Self::Slow(_) => answer("200 OK", protobuf, b""),
-            // ExportProfilesServiceResponse { partial_success { rejected_profiles, error_message } }
+            // An ExportProfilesServiceResponse with the two fields of its partial_success.
             Self::TakePart(refused) => {
                 let said = b"no room";
                 let mut partial = vec![0x08, *refused, 0x12, said.len() as u8];

@@ -19,7 +19,7 @@ mod http;
 #[cfg(feature = "s3")]
 mod pyroscope;
 mod target;
-#[cfg(all(test, feature = "s3"))]
+#[cfg(test)]
 mod tests;
 
 pub use headers::PushHeaders;

@@ -1,3 +1,5 @@
+#![cfg(feature = "s3")]
+
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
