@@ -1,6 +1,7 @@
 """Reads an OTLP request for profiles with OpenTelemetry's own classes, checks what the schema asks
-for, and prints it as JSON. The request is a file, or the standard input."""
+for, and prints it as JSON. The request comes on the standard input, perhaps compressed."""
 
+import gzip
 import json
 import sys
 
