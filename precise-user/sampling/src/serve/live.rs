@@ -126,6 +126,8 @@ pub async fn run(
     let mut notes = reporter.epoch(&mut run)?;
     run.session.end_command();
     let (mut session, named) = run.name_the_rest()?;
+    // The last pushes and the last upload are under way at the same time.
+    sinks.pusher.iter().for_each(Pusher::close);
     sinks.rolling.iter().for_each(Rolling::end);
     notes.extend(sinks.pusher.iter().flat_map(Pusher::end));
     notes.extend(session.notes(named.busiest).into_iter().chain(named.notes));

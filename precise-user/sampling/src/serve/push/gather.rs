@@ -31,6 +31,8 @@ struct Gathering {
     every_ns: u64,
     most_bytes: usize,
     senders: Vec<PushSender>,
+    /// When the last interval was handed over.
+    closed: Option<Instant>,
     draft: Meta,
     interval: Gathered,
     /// The number of epochs whose rows have come.
@@ -82,6 +84,7 @@ impl Pusher {
             every_ns: u64::try_from(every.as_nanos()).unwrap_or(u64::MAX),
             most_bytes: bytes / PARTS,
             senders,
+            closed: None,
             interval: Gathered::default(),
             epochs: 0,
             in_rows: vec![0; events],
@@ -117,17 +120,27 @@ impl Pusher {
         gathering.epoch(named, rows, epoch);
     }
 
-    /// Hands over the last interval, after all rows and states have come, and waits for some
-    /// seconds until it is sent. Returns a note for each place that has not taken all.
-    pub fn end(&self) -> Vec<String> {
+    /// Hands over the last interval, after all rows and states have come, and lets the threads end.
+    pub fn close(&self) {
         let mut gathering = lock(&self.state);
+        if gathering.closed.is_some() {
+            return;
+        }
         if let Some(state) = lock(&self.states).pop_back() {
             gathering.end_epoch(state);
         }
         gathering.cut();
-        let begin = Instant::now();
         gathering.senders.iter().for_each(PushSender::close);
-        let ended = gathering.senders.drain(..).map(|sender| sender.end(begin));
+        gathering.closed = Some(Instant::now());
+    }
+
+    /// Waits for some seconds from [`Self::close`] on until all is sent. Returns a note for each
+    /// place that has not taken all.
+    pub fn end(&self) -> Vec<String> {
+        self.close();
+        let mut gathering = lock(&self.state);
+        let since = gathering.closed.unwrap_or_else(Instant::now);
+        let ended = gathering.senders.drain(..).map(|sender| sender.end(since));
         let unsent = self.counts.iter().zip(ended).filter(|(_, samples)| *samples > 0);
         let note = |(counts, samples): (&Arc<PushCounts>, u64)| {
             format!("the run ended before {} took its last {} samples", counts.place, thousands(samples))
