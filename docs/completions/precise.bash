@@ -1068,11 +1068,11 @@ _precise() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "pprof folded csv json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "pprof otlp folded csv json" -- "${cur}"))
                     return 0
                     ;;
                 -f)
-                    COMPREPLY=($(compgen -W "pprof folded csv json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "pprof otlp folded csv json" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2769,7 +2769,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__serve)
-            opts="-e -c -F -a -p -t -C -G -K -U -q -h --config --check-config --print-config --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --tls-cert --tls-key --token-file --by --series --captures --capture-length --keep-bytes --keep-age --archive --label --overhead --table-cells --quiet --epoch --min-latency --duration --color --width --no-pager --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -q -h --config --check-config --print-config --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --tls-cert --tls-key --token-file --by --series --captures --capture-length --keep-bytes --keep-age --archive --label --push --push-every --push-headers --push-service --push-memory --overhead --table-cells --quiet --epoch --min-latency --duration --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2920,6 +2920,26 @@ _precise() {
                     return 0
                     ;;
                 --label)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --push)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --push-every)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --push-headers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --push-service)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --push-memory)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -225,6 +225,11 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l keep-bytes -d 
 complete -c precise -n "__fish_precise_using_subcommand serve" -l keep-age -d 'Remove captures that are older than this' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l archive -d 'Archive each capture to this folder or s3://BUCKET/PREFIX' -r -F
 complete -c precise -n "__fish_precise_using_subcommand serve" -l label -d 'Begin the labels in the archive with this word' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l push -d 'Push profiles to otlp=URL or pyroscope=URL' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l push-every -d 'Push the samples of this time together' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l push-headers -d 'Add the header fields in a file (mode 600) to requests: otlp=FILE, pyroscope=FILE' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l push-service -d 'Name the service of all samples, instead of one service for each cgroup' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l push-memory -d 'Keep at most BYTES of samples that wait for one place' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval [default: 1s]' -r
@@ -661,13 +666,14 @@ complete -c precise -n "__fish_precise_using_subcommand export" -s p -l pid -d '
 complete -c precise -n "__fish_precise_using_subcommand export" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -s f -l format -d 'Write this format' -r -f -a "pprof\t'A profile of one event for `go tool pprof`, with samples, period, latency and labels'
+otlp\t'The profiles of all events for OpenTelemetry, as one uncompressed request (v1development)'
 folded\t'One line per call chain of one event, for flame graphs'
 csv\t'All rows and columns, as comma-separated values'
 json\t'All rows and columns, one JSON object per line'"
-complete -c precise -n "__fish_precise_using_subcommand export" -s o -l output -d 'Write to this file; `-` is the standard output [default: precise.pb.gz for pprof, else -]' -r -F
+complete -c precise -n "__fish_precise_using_subcommand export" -s o -l output -d 'Write to this file; `-` is the standard output [default: precise.pb.gz for pprof, precise.otlp for otlp, else -]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand export" -l by -d 'Weigh folded stacks by this; pprof shows it first' -r -f -a "samples\t'Number of samples'
 latency\t'Sum of the latencies of samples: where time is spent waiting'"
-complete -c precise -n "__fish_precise_using_subcommand export" -s e -l event -d 'Write only this event (pprof, folded)' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -s e -l event -d 'Write only this event (pprof, otlp, folded)' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''

@@ -249,6 +249,11 @@ off\:"Do not ask for precision"))' \
 '--keep-age=[Remove captures that are older than this]:TIME:_default' \
 '--archive=[Archive each capture to this folder or s3\://BUCKET/PREFIX]:PLACE:_files' \
 '--label=[Begin the labels in the archive with this word]:LABEL:_default' \
+'*--push=[Push profiles to otlp=URL or pyroscope=URL]:KIND=URL:_default' \
+'--push-every=[Push the samples of this time together]:TIME:_default' \
+'*--push-headers=[Add the header fields in a file (mode 600) to requests\: otlp=FILE, pyroscope=FILE]:KIND=FILE:_default' \
+'--push-service=[Name the service of all samples, instead of one service for each cgroup]:NAME:_default' \
+'--push-memory=[Keep at most BYTES of samples that wait for one place]:BYTES:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
 '--epoch=[Read the table at this interval \[default\: 1s\]]:TIME:_default' \
@@ -890,19 +895,21 @@ _arguments "${_arguments_options[@]}" : \
 '*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
 '--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-f+[Write this format]:FORMAT:((pprof\:"A profile of one event for \`go tool pprof\`, with samples, period, latency and labels"
+otlp\:"The profiles of all events for OpenTelemetry, as one uncompressed request (v1development)"
 folded\:"One line per call chain of one event, for flame graphs"
 csv\:"All rows and columns, as comma-separated values"
 json\:"All rows and columns, one JSON object per line"))' \
 '--format=[Write this format]:FORMAT:((pprof\:"A profile of one event for \`go tool pprof\`, with samples, period, latency and labels"
+otlp\:"The profiles of all events for OpenTelemetry, as one uncompressed request (v1development)"
 folded\:"One line per call chain of one event, for flame graphs"
 csv\:"All rows and columns, as comma-separated values"
 json\:"All rows and columns, one JSON object per line"))' \
-'-o+[Write to this file; \`-\` is the standard output \[default\: precise.pb.gz for pprof, else -\]]:FILE:_files' \
-'--output=[Write to this file; \`-\` is the standard output \[default\: precise.pb.gz for pprof, else -\]]:FILE:_files' \
+'-o+[Write to this file; \`-\` is the standard output \[default\: precise.pb.gz for pprof, precise.otlp for otlp, else -\]]:FILE:_files' \
+'--output=[Write to this file; \`-\` is the standard output \[default\: precise.pb.gz for pprof, precise.otlp for otlp, else -\]]:FILE:_files' \
 '--by=[Weigh folded stacks by this; pprof shows it first]:WHAT:((samples\:"Number of samples"
 latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
-'-e+[Write only this event (pprof, folded)]:NAME:_default' \
-'--event=[Write only this event (pprof, folded)]:NAME:_default' \
+'-e+[Write only this event (pprof, otlp, folded)]:NAME:_default' \
+'--event=[Write only this event (pprof, otlp, folded)]:NAME:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \

@@ -23,6 +23,7 @@
 //! * [`screen`]: a live window as tables and strips, in cells of a terminal.
 //! * [`export`]: a capture in the formats of other tools.
 //! * [`mcp`]: a server whose tools are the views, for agents.
+//! * [`push`]: backends of others that take the profiles of [`serve`].
 //!
 //! The binary's `cli` turns arguments into one call of these, and prints the result.
 //!
@@ -53,6 +54,7 @@ pub mod archive;
 pub mod error;
 pub mod export;
 pub mod mcp;
+pub mod push;
 pub mod screen;
 pub mod self_test;
 pub mod text;

@@ -31,6 +31,7 @@ mod names;
 mod numpy;
 mod own;
 mod privileges;
+mod push;
 mod runbooks;
 mod script;
 mod serve;

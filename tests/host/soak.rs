@@ -152,7 +152,8 @@ fn served() -> Result<Option<String>> {
             retention: serve::Retention { bytes: 4 << 20, age: Duration::from_secs(3600) },
             upload: None,
         });
-        let service = serve::live::Service { labels, series: SERIES, listening, painter, window, captures };
+        let service =
+            serve::live::Service { labels, series: SERIES, listening, painter, window, captures, push: None };
         let served = runtime.block_on(serve::live::run(&plan, service, |_| {}));
         drop(ended);
         churn.stop();

@@ -105,6 +105,12 @@ const WHEELS: &[Wheel] = &[
         version: "0.26.0",
         purpose: "by the test that reads metrics as OpenMetrics wants them read",
     },
+    Wheel {
+        name: "opentelemetry_proto",
+        version: "1.45.2",
+        purpose: "by the tests that read profiles as OpenTelemetry's collector does",
+    },
+    Wheel { name: "protobuf", version: "7.36.2", purpose: "by opentelemetry_proto" },
     Wheel { name: "helm_python_sdk", version: "0.2.2", purpose: "by the test that renders the Helm chart" },
     Wheel {
         name: "kubernetes_validate",

@@ -32,6 +32,7 @@ mod output;
 mod pager;
 mod plan_failure;
 mod progress;
+mod push;
 mod record;
 mod remedy;
 mod report;

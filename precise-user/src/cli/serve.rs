@@ -13,8 +13,8 @@ use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
 use precise::serve::live::{ServeProgress, Service};
 use precise::serve::{
-    AccessPolicy, CapturesOptions, Hosts, Painter, Retention, SeriesLabel, Tls, Token, Upload, WINDOW,
-    listen, live,
+    AccessPolicy, CapturesOptions, Hosts, Painter, PushOptions, Retention, SeriesLabel, Tls, Token, Upload,
+    WINDOW, listen, live,
 };
 use precise::top::WindowSnapshot;
 use precise::views::code::NoCode;
@@ -27,6 +27,7 @@ use super::{
     aggregating::AggregatingArguments,
     output::{Appearance, say},
     plan_failure::plan_failure,
+    push::PushArguments,
     sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
     settings, values,
@@ -86,6 +87,8 @@ pub struct ServeArguments {
     series: u64,
     #[command(flatten)]
     captures: CaptureArguments,
+    #[command(flatten)]
+    push: PushArguments,
     #[command(flatten)]
     aggregating: AggregatingArguments,
     /// Print only problems
@@ -183,6 +186,8 @@ const AFTER_HELP: &str = "\
 Examples:
   precise serve -e loads                     latencies by cgroup on http://127.0.0.1:7732/metrics
   precise serve --captures /var/lib/precise  captures of 10 minutes each, beside the metrics
+  precise serve --push otlp=http://collector:4318
+                                             profiles for OpenTelemetry, each minute
   precise serve --config /etc/precise/serve.toml";
 
 fn after_long_help() -> String {
@@ -235,6 +240,7 @@ struct Ready {
     hosts: Hosts,
     access: AccessPolicy,
     captures: Option<CapturesOptions>,
+    push: Option<PushOptions>,
 }
 
 impl Ready {
@@ -255,7 +261,8 @@ impl Ready {
         access.allows(clients.listen)?;
         let plan = plan(arguments, &labels)?;
         let captures = arguments.captures.options()?;
-        Ok(Self { plan, labels, series, hosts, access, captures })
+        let push = arguments.push.options()?;
+        Ok(Self { plan, labels, series, hosts, access, captures, push })
     }
 }
 
@@ -308,7 +315,8 @@ fn paint(snapshot: WindowSnapshot) -> Result<String, String> {
 }
 
 fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
-    let Ready { plan, labels, series, hosts, access, captures } = ready;
+    let Ready { plan, labels, series, hosts, access, captures, push } = ready;
+    let pushed = push.as_ref().map(PushArguments::words).unwrap_or_default();
     let quiet = arguments.quiet;
     let ended = sample(async {
         let listening = listen(arguments.clients.listen, hosts, access)?;
@@ -320,6 +328,7 @@ fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
                 let events: Vec<_> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
                 say(&format!("serving {} of {} at {url}/metrics", events.join(", "), plan.words()));
                 folder.iter().for_each(|folder| say(&format!("captures go to {}", folder.display())));
+                pushed.iter().for_each(|sentence| say(sentence));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
                 let names = number::short(NamesBudget::of_this_machine().sum() as u64);
                 say(&format!(
@@ -330,7 +339,7 @@ fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
             ServeProgress::Note(note) => say(&note),
         };
         let painter = Painter::new(paint);
-        let service = Service { labels, series, listening, painter, window: WINDOW, captures };
+        let service = Service { labels, series, listening, painter, window: WINDOW, captures, push };
         live::run(&plan, service, progress).await
     })?;
     ended.notes.iter().for_each(|note| say(note));
@@ -343,6 +352,7 @@ fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
 fn plan(arguments: &ServeArguments, labels: &[SeriesLabel]) -> Result<Plan, Failure> {
     let dimensions = labels.iter().filter_map(|label| label.dimension()).collect();
     let builder = arguments.aggregating.complete(arguments.selection.plan()?);
-    let captures = arguments.captures.captures.is_some();
+    // Profiles have functions, as captures do.
+    let captures = arguments.captures.captures.is_some() || arguments.push.is_asked_for();
     builder.series().captures(captures).dimensions(dimensions).build().map_err(plan_failure)
 }

@@ -5,17 +5,19 @@
 use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
-use prost::Message;
 use rustc_hash::FxHashMap;
 
 use precise_model::Chain;
 use precise_model::text::sanitize;
 use precise_model::words::Served;
-use precise_model::{Capture, CodeLocation, Name, NameId, Row};
+use precise_model::{Capture, CodeLocation, EventInfo, Name, NameId, Row};
 use precise_views::about::duration;
 use precise_views::flame::FrameWidth;
-use precise_views::trust;
+use precise_views::trust::{self, EventTrust};
 use precise_views::{ViewError, event_of};
+
+use super::frame_name::{frame_address, frame_name, module_name};
+use super::wire::WireMessage;
 
 /// Options for the export to pprof.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -35,9 +37,22 @@ pub struct PprofOptions {
 /// Returns an error if the capture has no such event.
 pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewError> {
     let (index, info) = event_of(capture, options.event.as_deref())?;
+    let rows: Vec<&Row> = capture.rows.iter().filter(|row| usize::from(row.event) == index).collect();
+    let trust = trust::trust(capture).events.into_iter().nth(index);
+    Ok(pprof_of(capture, info, &rows, trust.as_ref(), options.weight))
+}
+
+/// Returns a profile of some rows of one event, as [`pprof`] does of all.
+pub fn pprof_of(
+    capture: &Capture,
+    info: &EventInfo,
+    rows: &[&Row],
+    trust: Option<&EventTrust>,
+    weight: FrameWidth,
+) -> Vec<u8> {
     let mut maker = Maker::new(capture);
     // The first mapping is the main program (profile.proto).
-    if let Some(place) = program(capture, index) {
+    if let Some(place) = program(capture, rows) {
         maker.mapping(place);
     }
     let unit = if info.unit.is_empty() { "events" } else { info.unit.as_str() };
@@ -45,63 +60,75 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
     if info.fields.latency {
         types.push(maker.value_type("latency", "cycles"));
     }
-    let first = match options.weight {
+    let first = match weight {
         FrameWidth::Latency if info.fields.latency => "latency",
         _ if info.governed() => unit,
         _ => "samples",
     };
-    let mut samples: FxHashMap<Key, [u64; 3]> = FxHashMap::default();
-    let mut order = Vec::new();
-    for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
+    let mut places: FxHashMap<Key, usize> = FxHashMap::default();
+    let mut samples: Vec<(Key, [u64; 3])> = Vec::new();
+    for row in rows {
         let key = (maker.chain(row), maker.labels(row));
-        let sum = samples.entry(key.clone()).or_insert_with(|| {
-            order.push(key);
-            [0; 3]
+        let place = *places.entry(key).or_insert_with_key(|key| {
+            samples.push((key.clone(), [0; 3]));
+            samples.len() - 1
         });
         let measures = [row.measures.count, row.measures.period_sum, row.measures.latency_sum];
-        for (sum, more) in sum.iter_mut().zip(measures) {
+        let sums = samples.get_mut(place).into_iter().flat_map(|(_, sums)| sums);
+        for (sum, more) in sums.zip(measures) {
             *sum = sum.saturating_add(more);
         }
     }
-    let kinds = types.len();
-    let sample = |key: Key| PprofSample {
-        value: samples[&key].iter().take(kinds).map(|value| number(*value)).collect(),
-        location_id: key.0,
-        label: key.1.into_iter().map(|(key, str)| PprofLabel { key, str }).collect(),
-    };
-    let sample = order.into_iter().map(sample).collect();
-    let trust = trust::trust(capture);
+    let mut profile = WireMessage::default();
+    for kind in &types {
+        profile.message(1, kind);
+    }
+    for ((locations, labels), sums) in &samples {
+        let values: Vec<u64> = sums.iter().take(types.len()).map(|sum| signed(*sum)).collect();
+        let mut sample = WireMessage::default();
+        sample.packed(1, locations);
+        sample.packed(2, &values);
+        for (key, text) in labels {
+            let mut label = WireMessage::default();
+            label.number(1, *key);
+            label.number(2, *text);
+            sample.message(3, &label);
+        }
+        profile.message(2, &sample);
+    }
     let mut comment = vec![maker.string(&format!("precise: {} of {}", info.name, capture.meta.target))];
-    if let Some(event) = trust.events.get(index) {
+    if let Some(event) = trust {
         comment.push(maker.string(&format!("Verdict: {}", event.summary)));
         comment.extend(event.findings.iter().map(|finding| maker.string(finding)));
     }
     comment.push(maker.string(&format!("Command: {}", capture.meta.command.join(" "))));
-    let profile = Profile {
-        sample_type: types,
-        sample,
-        time_nanos: number(capture.meta.start_unix_ns),
-        duration_nanos: number(duration(&capture.meta.epochs)),
-        period_type: Some(maker.value_type(unit, "count")),
-        period: number(info.period.unwrap_or(0)),
-        comment,
-        default_sample_type: maker.string(first),
-        mapping: maker.mappings,
-        location: maker.locations,
-        function: maker.functions,
-        string_table: maker.strings,
-    };
+    let (period, first) = (maker.value_type(unit, "count"), maker.string(first));
+    profile.append(&maker.tables);
+    for text in &maker.strings {
+        profile.bytes(6, text.as_bytes());
+    }
+    profile.number(9, signed(capture.meta.start_unix_ns));
+    profile.number(10, signed(duration(&capture.meta.epochs)));
+    profile.message(11, &period);
+    profile.number(12, signed(info.period.unwrap_or(0)));
+    profile.packed(13, &comment);
+    profile.number(14, first);
+    gzip(profile.as_bytes())
+}
+
+/// Compresses bytes.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory cannot fail.
-    let _infallible = packed.write_all(&profile.encode_to_vec());
-    Ok(packed.finish().unwrap_or_default())
+    let _infallible = packed.write_all(bytes);
+    packed.finish().unwrap_or_default()
 }
 
 /// Returns a place in the program that has most samples; `None` if all samples are in libraries or
 /// in the kernel.
-fn program(capture: &Capture, event: usize) -> Option<&CodeLocation> {
+fn program<'a>(capture: &'a Capture, rows: &[&Row]) -> Option<&'a CodeLocation> {
     let mut found: FxHashMap<NameId, (Likeness, u64, &CodeLocation)> = FxHashMap::default();
-    for row in capture.rows.iter().filter(|row| usize::from(row.event) == event) {
+    for row in rows {
         let callers = match row.stack {
             Chain::Known(id) => capture.stacks.get(id as usize).map(|stack| stack.callers.as_slice()),
             Chain::Unknown(_) => None,
@@ -152,26 +179,25 @@ impl Likeness {
 }
 
 /// Identifies a sample: its locations, from the sampled one outwards, and its labels.
-type Key = (Vec<u64>, Vec<(i64, i64)>);
+type Key = (Vec<u64>, Vec<(u64, u64)>);
 
-/// Converts a number to pprof's signed type.
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+/// Limits a number to what pprof's signed type can hold.
+fn signed(value: u64) -> u64 {
+    value.min(i64::MAX as u64)
 }
 
 /// The tables of a profile under construction. Ids start at 1; string 0 is the empty one.
 struct Maker<'a> {
     capture: &'a Capture,
     strings: Vec<String>,
-    string_ids: FxHashMap<String, i64>,
-    functions: Vec<PprofFunction>,
-    function_ids: FxHashMap<(i64, i64), u64>,
-    mappings: Vec<PprofMapping>,
+    string_ids: FxHashMap<String, u64>,
+    function_ids: FxHashMap<(u64, u64), u64>,
     mapping_ids: FxHashMap<(Name, NameId), u64>,
-    locations: Vec<Location>,
     location_ids: FxHashMap<CodeLocation, u64>,
+    /// The encoded mappings, locations and functions: fields of the profile.
+    tables: WireMessage,
     by_code: FxHashMap<u32, u64>,
-    words: [i64; 3],
+    words: [u64; 3],
 }
 
 impl<'a> Maker<'a> {
@@ -180,12 +206,10 @@ impl<'a> Maker<'a> {
             capture,
             strings: Vec::new(),
             string_ids: FxHashMap::default(),
-            functions: Vec::new(),
             function_ids: FxHashMap::default(),
-            mappings: Vec::new(),
             mapping_ids: FxHashMap::default(),
-            locations: Vec::new(),
             location_ids: FxHashMap::default(),
+            tables: WireMessage::default(),
             by_code: FxHashMap::default(),
             words: [0; 3],
         };
@@ -195,19 +219,22 @@ impl<'a> Maker<'a> {
     }
 
     /// Returns the index of a text, without control characters: readers print names as they are.
-    fn string(&mut self, text: &str) -> i64 {
+    fn string(&mut self, text: &str) -> u64 {
         let text = sanitize(text);
         if let Some(id) = self.string_ids.get(&text) {
             return *id;
         }
-        let id = self.strings.len() as i64;
+        let id = self.strings.len() as u64;
         self.strings.push(text.clone());
         self.string_ids.insert(text, id);
         id
     }
 
-    fn value_type(&mut self, kind: &str, unit: &str) -> PprofValueType {
-        PprofValueType { r#type: self.string(kind), unit: self.string(unit) }
+    fn value_type(&mut self, kind: &str, unit: &str) -> WireMessage {
+        let mut value = WireMessage::default();
+        value.number(1, self.string(kind));
+        value.number(2, self.string(unit));
+        value
     }
 
     /// Returns the locations of the sampled instruction and its callers.
@@ -220,7 +247,7 @@ impl<'a> Maker<'a> {
         row.code.into_iter().chain(callers).filter_map(|code| self.location(code)).collect()
     }
 
-    fn labels(&mut self, row: &Row) -> Vec<(i64, i64)> {
+    fn labels(&mut self, row: &Row) -> Vec<(u64, u64)> {
         let [cgroup, comm, level] = self.words;
         let mut labels = Vec::new();
         for (key, name) in [(cgroup, row.cgroup), (comm, row.process)] {
@@ -240,7 +267,7 @@ impl<'a> Maker<'a> {
         }
         let found = self.capture.code.get(code as usize)?;
         // The same place in a file is one location, wherever processes have mapped the file.
-        let address = if found.file_offset > 0 { found.file_offset } else { found.runtime_address };
+        let address = frame_address(found);
         let key = CodeLocation { runtime_address: address, ..found.clone() };
         let id = match self.location_ids.get(&key) {
             Some(id) => *id,
@@ -251,41 +278,43 @@ impl<'a> Maker<'a> {
     }
 
     fn add(&mut self, key: CodeLocation, address: u64) -> u64 {
-        let mapping_id = self.mapping(&key);
-        let mut line = vec![self.line(&key, key.function, key.source, key.line)];
+        let mut location = WireMessage::default();
+        let id = self.location_ids.len() as u64 + 1;
+        location.number(1, id);
+        location.number(2, self.mapping(&key));
+        location.number(3, address);
+        location.message(4, &self.line(&key, key.function, key.source, key.line));
         for frame in &key.inlined_into {
             let (function, source) = (Name::Known(frame.function), Name::Known(frame.source));
-            line.push(self.line(&key, function, source, frame.line));
+            location.message(4, &self.line(&key, function, source, frame.line));
         }
-        let id = self.locations.len() as u64 + 1;
-        self.locations.push(Location { id, mapping_id, address, line });
+        self.tables.message(4, &location);
         self.location_ids.insert(key, id);
         id
     }
 
-    fn line(&mut self, place: &CodeLocation, function: Name, source: Name, line: u32) -> PprofLine {
+    fn line(&mut self, place: &CodeLocation, function: Name, source: Name, line: u32) -> WireMessage {
         let names = &self.capture.names;
-        let name = match function {
-            Name::Known(id) => names.get(id).to_owned(),
-            // Without a symbol, the file is the most that is known.
-            Name::Unknown(reason) => match place.module {
-                Name::Known(id) => {
-                    format!("{} [{}]", names.get(id).rsplit('/').next().unwrap_or_default(), reason.words())
-                }
-                Name::Unknown(_) => format!("[{}]", reason.words()),
-            },
-        };
+        let name = frame_name(names, place, function);
         let file = match source {
             Name::Known(id) => names.get(id),
             Name::Unknown(_) => "",
         };
         let key = (self.string(&name), self.string(file));
-        let next = self.functions.len() as u64 + 1;
+        let next = self.function_ids.len() as u64 + 1;
         let id = *self.function_ids.entry(key).or_insert(next);
         if id == next {
-            self.functions.push(PprofFunction { id, name: key.0, system_name: key.0, filename: key.1 });
+            let mut function = WireMessage::default();
+            function.number(1, id);
+            function.number(2, key.0);
+            function.number(3, key.0);
+            function.number(4, key.1);
+            self.tables.message(5, &function);
         }
-        PprofLine { function_id: id, line: line.into() }
+        let mut at = WireMessage::default();
+        at.number(1, id);
+        at.number(2, line.into());
+        at
     }
 
     /// Returns the mapping of a place's file. The file counts as mapped from its start, so that
@@ -296,130 +325,18 @@ impl<'a> Maker<'a> {
             return *id;
         }
         let names = &self.capture.names;
-        let filename = match place.module {
-            Name::Known(id) => names.get(id).to_owned(),
-            Name::Unknown(reason) => format!("[{}]", reason.words()),
-        };
-        let (filename, build_id) = (self.string(&filename), self.string(names.get(place.build_id)));
-        let id = self.mappings.len() as u64 + 1;
-        self.mappings.push(PprofMapping {
-            id,
-            memory_limit: u64::MAX,
-            filename,
-            build_id,
-            // Tells readers that they need not look up symbols.
-            has_functions: true,
-            has_filenames: true,
-            has_line_numbers: true,
-            has_inline_frames: true,
-        });
+        let filename = self.string(&module_name(names, place));
+        let build_id = self.string(names.get(place.build_id));
+        let id = self.mapping_ids.len() as u64 + 1;
+        let mut mapping = WireMessage::default();
+        mapping.number(1, id);
+        mapping.number(3, u64::MAX);
+        mapping.number(5, filename);
+        mapping.number(6, build_id);
+        // It has functions, file names, lines and inlined frames: readers need not look for any.
+        (7..=10).for_each(|has| mapping.number(has, 1));
+        self.tables.message(3, &mapping);
         self.mapping_ids.insert(key, id);
         id
     }
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Profile {
-    #[prost(message, repeated, tag = "1")]
-    pub sample_type: Vec<PprofValueType>,
-    #[prost(message, repeated, tag = "2")]
-    pub sample: Vec<PprofSample>,
-    #[prost(message, repeated, tag = "3")]
-    pub mapping: Vec<PprofMapping>,
-    #[prost(message, repeated, tag = "4")]
-    pub location: Vec<Location>,
-    #[prost(message, repeated, tag = "5")]
-    pub function: Vec<PprofFunction>,
-    #[prost(string, repeated, tag = "6")]
-    pub string_table: Vec<String>,
-    #[prost(int64, tag = "9")]
-    pub time_nanos: i64,
-    #[prost(int64, tag = "10")]
-    pub duration_nanos: i64,
-    #[prost(message, optional, tag = "11")]
-    pub period_type: Option<PprofValueType>,
-    #[prost(int64, tag = "12")]
-    pub period: i64,
-    #[prost(int64, repeated, tag = "13")]
-    pub comment: Vec<i64>,
-    #[prost(int64, tag = "14")]
-    pub default_sample_type: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct PprofValueType {
-    #[prost(int64, tag = "1")]
-    pub r#type: i64,
-    #[prost(int64, tag = "2")]
-    pub unit: i64,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct PprofSample {
-    #[prost(uint64, repeated, tag = "1")]
-    pub location_id: Vec<u64>,
-    #[prost(int64, repeated, tag = "2")]
-    pub value: Vec<i64>,
-    #[prost(message, repeated, tag = "3")]
-    pub label: Vec<PprofLabel>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct PprofLabel {
-    #[prost(int64, tag = "1")]
-    pub key: i64,
-    #[prost(int64, tag = "2")]
-    pub str: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct PprofMapping {
-    #[prost(uint64, tag = "1")]
-    pub id: u64,
-    #[prost(uint64, tag = "3")]
-    pub memory_limit: u64,
-    #[prost(int64, tag = "5")]
-    pub filename: i64,
-    #[prost(int64, tag = "6")]
-    pub build_id: i64,
-    #[prost(bool, tag = "7")]
-    pub has_functions: bool,
-    #[prost(bool, tag = "8")]
-    pub has_filenames: bool,
-    #[prost(bool, tag = "9")]
-    pub has_line_numbers: bool,
-    #[prost(bool, tag = "10")]
-    pub has_inline_frames: bool,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct Location {
-    #[prost(uint64, tag = "1")]
-    pub id: u64,
-    #[prost(uint64, tag = "2")]
-    pub mapping_id: u64,
-    #[prost(uint64, tag = "3")]
-    pub address: u64,
-    #[prost(message, repeated, tag = "4")]
-    pub line: Vec<PprofLine>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct PprofLine {
-    #[prost(uint64, tag = "1")]
-    pub function_id: u64,
-    #[prost(int64, tag = "2")]
-    pub line: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct PprofFunction {
-    #[prost(uint64, tag = "1")]
-    pub id: u64,
-    #[prost(int64, tag = "2")]
-    pub name: i64,
-    #[prost(int64, tag = "3")]
-    pub system_name: i64,
-    #[prost(int64, tag = "4")]
-    pub filename: i64,
 }

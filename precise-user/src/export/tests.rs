@@ -2,9 +2,9 @@
 
 use std::io::Read as _;
 
-use prost::Message as _;
+use prost::Message;
 
-use super::pprof::{PprofOptions, Profile, pprof};
+use super::pprof::{PprofOptions, pprof};
 use super::table;
 use precise_capture::Column;
 use precise_model::testing::CaptureBuilder;
@@ -133,4 +133,112 @@ fn tables_have_every_column_and_every_row() {
     assert_eq!((&rows[0]["count"], &rows[0]["ip"]), (&30.into(), &"0x1010".into()));
     assert_eq!((&rows[0]["kernel"], &rows[0]["cgroup"]), (&false.into(), &"/web".into()));
     assert!(rows[0].get("variable").is_none(), "what is null is left out");
+}
+
+// The messages of profile.proto, as an independent decoder wants them described.
+
+#[derive(Clone, PartialEq, Message)]
+struct Profile {
+    #[prost(message, repeated, tag = "1")]
+    sample_type: Vec<PprofValueType>,
+    #[prost(message, repeated, tag = "2")]
+    sample: Vec<PprofSample>,
+    #[prost(message, repeated, tag = "3")]
+    mapping: Vec<PprofMapping>,
+    #[prost(message, repeated, tag = "4")]
+    location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    function: Vec<PprofFunction>,
+    #[prost(string, repeated, tag = "6")]
+    string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    period_type: Option<PprofValueType>,
+    #[prost(int64, tag = "12")]
+    period: i64,
+    #[prost(int64, repeated, tag = "13")]
+    comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    default_sample_type: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct PprofValueType {
+    #[prost(int64, tag = "1")]
+    r#type: i64,
+    #[prost(int64, tag = "2")]
+    unit: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+struct PprofSample {
+    #[prost(uint64, repeated, tag = "1")]
+    location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    value: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    label: Vec<PprofLabel>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct PprofLabel {
+    #[prost(int64, tag = "1")]
+    key: i64,
+    #[prost(int64, tag = "2")]
+    str: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct PprofMapping {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(uint64, tag = "3")]
+    memory_limit: u64,
+    #[prost(int64, tag = "5")]
+    filename: i64,
+    #[prost(int64, tag = "6")]
+    build_id: i64,
+    #[prost(bool, tag = "7")]
+    has_functions: bool,
+    #[prost(bool, tag = "8")]
+    has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    has_line_numbers: bool,
+    #[prost(bool, tag = "10")]
+    has_inline_frames: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+struct Location {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(uint64, tag = "2")]
+    mapping_id: u64,
+    #[prost(uint64, tag = "3")]
+    address: u64,
+    #[prost(message, repeated, tag = "4")]
+    line: Vec<PprofLine>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct PprofLine {
+    #[prost(uint64, tag = "1")]
+    function_id: u64,
+    #[prost(int64, tag = "2")]
+    line: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct PprofFunction {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "2")]
+    name: i64,
+    #[prost(int64, tag = "3")]
+    system_name: i64,
+    #[prost(int64, tag = "4")]
+    filename: i64,
 }

@@ -43,7 +43,12 @@ fn front() -> Arc<Front> {
 fn served_to(access: AccessPolicy, status: ServeStatus, bounds: Bounds) -> Served {
     let listening = listen(([127, 0, 0, 1], 0).into(), Hosts::default(), access).unwrap();
     let address = listening.address;
-    let page = Arc::new(Page::new(Shared::new(SeriesTotals::new(&[], 10, Machine::default())), status, None));
+    let page = Arc::new(Page::new(
+        Shared::new(SeriesTotals::new(&[], 10, Machine::default())),
+        status,
+        None,
+        Arc::default(),
+    ));
     let server = Server::within(listening, page.clone(), front(), bounds).unwrap();
     Served { _server: server, address, page }
 }

@@ -8,6 +8,7 @@ use super::{
     http::{Listening, Server},
     label::SeriesLabel,
     page::Page,
+    push::{PushOptions, Pusher},
     sink::Sinks,
     status::ServeStatus,
     totals::{SeriesTotals, Shared},
@@ -62,6 +63,8 @@ pub struct Service {
     pub window: Duration,
     /// How captures are kept; `None`: none.
     pub captures: Option<CapturesOptions>,
+    /// Where profiles are pushed; `None`: nowhere.
+    pub push: Option<PushOptions>,
 }
 
 /// Samples according to a plan and serves the totals, until the user or a condition of the plan
@@ -85,20 +88,22 @@ pub async fn run(
         ring_bytes: opened.ring_bytes(),
         said: said.clone(),
     };
-    let Service { labels, series, listening, painter, window, captures } = service;
+    let Service { labels, series, listening, painter, window, captures, push } = service;
     let (machine, events) = opened.drafts(plan);
     let mut meta = draft(plan, machine.clone(), events);
     meta.notes.extend(opened.notes());
     let sinks = Sinks {
         totals: Shared::new(SeriesTotals::new(&labels, series, machine)),
         live: Live::new(Window::bounded(window, meta.clone(), front::MOST.0, front::MOST.1)),
-        rolling: captures.map(|options| Rolling::start(options, meta)).transpose()?,
+        rolling: captures.map(|options| Rolling::start(options, meta.clone())).transpose()?,
+        pusher: push.map(|options| Pusher::start(options, meta)).transpose()?,
     };
     let mut run = opened.start(plan, sinks.clone())?;
     let mut reporter = Reporter::new(plan, &run, &sinks);
     reporter.status.update(&mut run, &[])?;
     let counts = sinks.rolling.as_ref().map(Rolling::counts);
-    let page = Arc::new(Page::new(sinks.totals.clone(), reporter.status.clone(), counts));
+    let pushes = sinks.pusher.as_ref().map(Pusher::counts).unwrap_or_default();
+    let page = Arc::new(Page::new(sinks.totals.clone(), reporter.status.clone(), counts, pushes));
     let front = Arc::new(Front::new(sinks.live.clone(), painter));
     // It stops when the run ends, so no client waits for an answer of a run that is over.
     let server = Server::start(listening, page.clone(), front)?;
@@ -121,7 +126,10 @@ pub async fn run(
     let mut notes = reporter.epoch(&mut run)?;
     run.session.end_command();
     let (mut session, named) = run.name_the_rest()?;
+    // The last pushes and the last upload are under way at the same time.
+    sinks.pusher.iter().for_each(Pusher::close);
     sinks.rolling.iter().for_each(Rolling::end);
+    notes.extend(sinks.pusher.iter().flat_map(Pusher::end));
     notes.extend(session.notes(named.busiest).into_iter().chain(named.notes));
     notes.retain(|note| !said.contains(note));
     Ok(ServeEnd { notes, command, stopped: session.stopped().map(str::to_owned) })

@@ -131,6 +131,22 @@ metrics! {
         "Attempts to upload a capture after its first one.";
     UPLOADS_WAITING: Gauge "precise_waiting_uploads", "",
         "Captures that wait to be uploaded.";
+    PUSHED: Counter "precise_pushed_samples", "to, result",
+        "Samples by what became of their push: `sent`, `partial` where the place took only some profiles of a request, \
+         `refused` for good, `failed` after all attempts, `displaced` by newer ones before any attempt. \
+         The metrics of pushes are absent without --push.";
+    PUSH_REQUESTS: Counter "precise_push_requests", "to, result",
+        "Requests with profiles, by what became of them.";
+    PUSH_REFUSED: Counter "precise_push_refused_profiles", "to",
+        "Profiles that a place refused, of a request that it took or of one that it refused whole.";
+    PUSH_RETRIES: Counter "precise_push_retries", "to",
+        "Attempts to push a request after its first one.";
+    PUSH_WAITING: Gauge "precise_push_waiting_samples", "to",
+        "Samples that wait to be pushed, or are being pushed.";
+    PUSH_BYTES: Gauge "precise_push_waiting_bytes", "to",
+        "Memory of the samples that wait, about.";
+    LAST_PUSH: Gauge "precise_last_push_timestamp_seconds", "to",
+        "When the place took a request last. Absent before the first one.";
     SERIES: Gauge "precise_series", "",
         "Combinations of labels that have a series now.";
     SERIES_LIMIT: Gauge "precise_series_limit", "",

@@ -10,8 +10,9 @@
 //! Storage, rates, percentiles and alerts are left to the scraper. By default only this machine can
 //! ask; an address that others can reach needs TLS and a token ([`AccessPolicy`]).
 //!
-//! Beside the series, the run can be kept as [captures](CapturesOptions) of some minutes each, and
-//! people see the last minutes on a page ([`Painter`]).
+//! Beside the series, the run can be kept as [captures](CapturesOptions) of some minutes each, its
+//! profiles can be [pushed](PushOptions) to backends, and people see the last minutes on a page
+//! ([`Painter`]).
 
 mod access;
 mod captures;
@@ -25,6 +26,7 @@ mod label;
 pub mod live;
 mod metric;
 mod page;
+mod push;
 mod sink;
 mod status;
 mod tls;
@@ -38,5 +40,6 @@ pub use hosts::{Hosts, InvalidHost};
 pub use http::{Listening, listen};
 pub use label::{SeriesLabel, UnfitLabel};
 pub use metric::{MetricKind, PageMetric};
+pub use push::{PushAnswer, PushBackend, PushMessage, PushOptions, PushPlace};
 pub use tls::Tls;
 pub use totals::{IDLE, Series, SeriesTotals};

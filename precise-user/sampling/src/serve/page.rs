@@ -20,6 +20,7 @@ use super::{
     format::{self, PageFormat},
     label::LabelPair,
     metric::{self, MetricKind, PageMetric},
+    push::{PushCounts, PushTable},
     status::{EventStatus, ServeStatus},
     totals::{EDGES, LatencyHistogram, Shared, TotalsSnapshot},
     traffic::Traffic,
@@ -37,6 +38,8 @@ pub(super) struct Page {
     traffic: Arc<Traffic>,
     /// `None` if the run keeps no captures.
     captures: Option<Arc<CaptureCounts>>,
+    /// One for each place to which profiles are pushed.
+    pushes: Arc<[Arc<PushCounts>]>,
     made: Mutex<Made>,
 }
 
@@ -51,9 +54,14 @@ struct Made {
 }
 
 impl Page {
-    pub fn new(totals: Shared, status: ServeStatus, captures: Option<Arc<CaptureCounts>>) -> Self {
+    pub fn new(
+        totals: Shared,
+        status: ServeStatus,
+        captures: Option<Arc<CaptureCounts>>,
+        pushes: Arc<[Arc<PushCounts>]>,
+    ) -> Self {
         let (status, traffic) = (Mutex::new(status), Arc::default());
-        Self { totals, status, traffic, captures, made: Mutex::default() }
+        Self { totals, status, traffic, captures, pushes, made: Mutex::default() }
     }
 
     /// Sets the state of the run that pages show from now on.
@@ -88,6 +96,7 @@ impl Page {
                 answering: thread_cpu_ns() + painting,
                 traffic: self.traffic.clone(),
                 captures: self.captures.as_ref().map(|counts| counts.table()),
+                pushes: self.pushes.iter().map(|counts| counts.table()).collect(),
             };
             let mut registry = Registry::default();
             registry.register_collector(Box::new(contents));
@@ -115,6 +124,7 @@ struct Contents {
     answering: u64,
     traffic: Arc<Traffic>,
     captures: Option<CapturesTable>,
+    pushes: Vec<PushTable>,
 }
 
 impl Collector for Contents {
@@ -152,6 +162,9 @@ impl Collector for Contents {
         families.events(status)?;
         families.run(status)?;
         self.captures.iter().try_for_each(|captures| families.captures(captures))?;
+        if !self.pushes.is_empty() {
+            families.pushes(&self.pushes)?;
+        }
         families.server(self.answering, &self.traffic)
     }
 }
@@ -355,6 +368,34 @@ impl Families<'_, '_> {
         self.gauge(metric::UPLOADS_WAITING, captures.waiting as f64)
     }
 
+    /// Encodes the metrics of pushes.
+    fn pushes(&mut self, pushes: &[PushTable]) -> fmt::Result {
+        let to = |push: &PushTable| pair("to", push.place.clone());
+        for (metric, list) in [
+            (metric::PUSHED, (|push| &push.samples) as fn(&PushTable) -> &Vec<(&'static str, u64)>),
+            (metric::PUSH_REQUESTS, |push| &push.requests),
+        ] {
+            let counts = pushes.iter().flat_map(|push| {
+                list(push).iter().map(move |(how, count)| (vec![to(push), pair("result", *how)], *count))
+            });
+            self.counters(metric, counts)?;
+        }
+        for (metric, value) in [
+            (metric::PUSH_REFUSED, (|push| push.refused) as fn(&PushTable) -> u64),
+            (metric::PUSH_RETRIES, |push| push.retries),
+        ] {
+            self.counters(metric, pushes.iter().map(|push| (vec![to(push)], value(push))))?;
+        }
+        for (metric, value) in [
+            (metric::PUSH_WAITING, (|push| push.waiting) as fn(&PushTable) -> u64),
+            (metric::PUSH_BYTES, |push| push.bytes),
+        ] {
+            self.gauges(metric, pushes.iter().map(|push| (vec![to(push)], value(push) as f64)))?;
+        }
+        let last = pushes.iter().filter(|push| push.last_ns > 0);
+        self.gauges(metric::LAST_PUSH, last.map(|push| (vec![to(push)], seconds(push.last_ns as f64))))
+    }
+
     /// Encodes the metrics of the server.
     fn server(&mut self, answering: u64, traffic: &Traffic) -> fmt::Result {
         self.counter(metric::ANSWERING, seconds(answering as f64))?;
@@ -388,7 +429,8 @@ mod tests {
 
     fn page() -> Page {
         let totals = SeriesTotals::new(&SeriesLabel::parse_list("cgroup").unwrap(), 10, Machine::default());
-        Page::new(Shared::new(totals), status(), Some(Arc::default()))
+        let pushes = [Arc::new(PushCounts::new("otlp=http://collector:4318".into()))];
+        Page::new(Shared::new(totals), status(), Some(Arc::default()), Arc::new(pushes))
     }
 
     fn text(page: &Page) -> String {
@@ -423,6 +465,9 @@ mod tests {
             "precise_captures_total 0",
             "precise_uncaptured_samples_total{reason=\"disk_full\"} 0",
             "precise_uploads_total{result=\"failed\"} 0",
+            "precise_pushed_samples_total{to=\"otlp=http://collector:4318\",result=\"displaced\"} 0",
+            "precise_push_requests_total{to=\"otlp=http://collector:4318\",result=\"partial\"} 0",
+            "precise_push_waiting_samples{to=\"otlp=http://collector:4318\"} 0.0",
             "# EOF",
         ] {
             assert!(has(&text, line), "{line} is not in\n{text}");

@@ -1,8 +1,10 @@
-//! Where the rows of a served run go: to the series, to the captures, to the page for people.
+//! Where the rows of a served run go: to the series, to the captures, to backends, to the page for
+//! people.
 
 use precise_model::{Capture, Row};
 
 use super::captures::Rolling;
+use super::push::Pusher;
 use super::totals::Shared;
 use crate::run::naming::RowSink;
 use crate::top::{Live, TopState};
@@ -14,6 +16,8 @@ pub(super) struct Sinks {
     pub live: Live,
     /// `None` if the run keeps no captures.
     pub rolling: Option<Rolling>,
+    /// `None` if nothing is pushed.
+    pub pusher: Option<Pusher>,
 }
 
 impl Sinks {
@@ -21,6 +25,9 @@ impl Sinks {
     pub fn state(&self, state: TopState) {
         if let Some(rolling) = &self.rolling {
             rolling.state(state.clone());
+        }
+        if let Some(pusher) = &self.pusher {
+            pusher.state(state.clone());
         }
         self.live.with(|window| window.state(state));
     }
@@ -31,6 +38,9 @@ impl RowSink for Sinks {
         self.totals.take(named, rows);
         if let Some(rolling) = &self.rolling {
             rolling.take(named, rows);
+        }
+        if let Some(pusher) = &self.pusher {
+            pusher.take(named, rows);
         }
         self.live.with(|window| window.take(named, rows));
         // A run without an end must not accumulate data per epoch.
@@ -57,7 +67,7 @@ mod tests {
         let rows = std::mem::take(&mut named.rows);
         let totals = SeriesTotals::new(&SeriesLabel::parse_list("cgroup").unwrap(), 2, Machine::default());
         let live = Live::new(Window::new(Duration::from_secs(1), Meta::default()));
-        let mut sinks = Sinks { totals: Shared::new(totals), live, rolling: None };
+        let mut sinks = Sinks { totals: Shared::new(totals), live, rolling: None, pusher: None };
         assert!(sinks.take(&mut named, &rows));
         assert!(named.meta.epochs.is_empty() && named.meta.owners.is_empty());
         assert_eq!(sinks.totals.with(|totals| totals.room()), (1, 2));

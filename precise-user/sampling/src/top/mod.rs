@@ -19,4 +19,5 @@ pub use live::{Live, TopEnd, TopProgress, run};
 pub use state::LiveCost;
 pub(crate) use state::{Rates, TopState, events_between, ledgers};
 pub use tables::MOST_BYTES;
+pub(crate) use tables::{Mover, Tables};
 pub use window::{MOST_ROWS, Window, WindowSnapshot};

@@ -13,7 +13,7 @@ pub const MOST_BYTES: usize = 64 << 20;
 
 /// The tables that rows refer to, each item once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     pub names: Names,
     pub code: Vec<CodeLocation>,
     pub data: Vec<DataLocation>,
@@ -35,7 +35,7 @@ impl Tables {
 }
 
 /// Copies what rows refer to from one set of tables to another.
-pub(super) struct Mover<'a> {
+pub(crate) struct Mover<'a> {
     from: RowTables<'a>,
     into: &'a mut Tables,
     /// The new ids, by the old ones.
@@ -47,7 +47,7 @@ pub(super) struct Mover<'a> {
 
 /// Tables that rows refer to.
 #[derive(Clone, Copy)]
-pub(super) struct RowTables<'a> {
+pub(crate) struct RowTables<'a> {
     names: &'a Names,
     code: &'a [CodeLocation],
     data: &'a [DataLocation],
