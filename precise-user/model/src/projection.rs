@@ -1,0 +1,146 @@
+//! Projections: the parts of rows that a question needs. A reader leaves out the others.
+
+use crate::Dimension;
+use crate::keys::Key;
+
+/// A part of a row that a reader may leave out. A part that was left out looks as if the run had
+/// not recorded it. Events, epochs, modes and measures are in every row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowPart {
+    /// The CPU.
+    Cpu,
+    /// The cgroup, with its path and owner.
+    Cgroup,
+    /// The process id and the process name.
+    Process,
+    /// The thread id and the thread name.
+    Thread,
+    /// The function and the module of the instruction. Of code without a symbol also the place in
+    /// the module, which stands for the name.
+    Function,
+    /// The address of the instruction, its place in the module and in the function, and the build
+    /// id.
+    Instruction,
+    /// The source file and the line of the instruction.
+    Line,
+    /// The functions that the function is inlined into.
+    Inlined,
+    /// The call chain.
+    Stack,
+    /// The data address, with its region and variable.
+    Data,
+    /// The data source.
+    Source,
+    /// The outcome of the branch or fetch.
+    Outcome,
+    /// The latency bucket.
+    Latency,
+    /// The width of the access.
+    Width,
+    /// The size of the page of the data.
+    PageSize,
+}
+
+/// A set of [`RowPart`]s: those that a reader reads.
+///
+/// ```
+/// use precise_model::keys::Key;
+/// use precise_model::{Projection, RowPart};
+///
+/// let by_function = Projection::of_keys(&[Key::Function, Key::Process]);
+/// assert!(by_function.has(RowPart::Function) && !by_function.has(RowPart::Data));
+/// assert!(Projection::EVERYTHING.has(RowPart::Data));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Projection(u16);
+
+impl Projection {
+    /// No part: only events, epochs, modes and measures.
+    pub const NOTHING: Self = Self(0);
+    /// Every part.
+    pub const EVERYTHING: Self = Self(u16::MAX);
+    /// All that is known about the code of a row itself, without its callers.
+    pub const CODE: Self =
+        Self::of(&[RowPart::Function, RowPart::Instruction, RowPart::Line, RowPart::Inlined]);
+
+    /// Returns the set of these parts.
+    pub const fn of(parts: &[RowPart]) -> Self {
+        let (mut bits, mut rest) = (0, parts);
+        while let [part, others @ ..] = rest {
+            bits |= 1 << *part as u16;
+            rest = others;
+        }
+        Self(bits)
+    }
+
+    /// Returns the parts that are in either set.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the set without these parts.
+    #[must_use]
+    pub const fn without(self, parts: &[RowPart]) -> Self {
+        Self(self.0 & !Self::of(parts).0)
+    }
+
+    /// Returns whether a part is in the set.
+    pub const fn has(self, part: RowPart) -> bool {
+        self.0 & Self::of(&[part]).0 != 0
+    }
+
+    /// Returns whether any of the parts of `other` is in the set.
+    pub const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Returns the parts from which the values of some keys are made.
+    pub fn of_keys(keys: &[Key]) -> Self {
+        keys.iter().fold(Self::NOTHING, |all, key| all.and(Self::of_key(*key)))
+    }
+
+    const fn of_key(key: Key) -> Self {
+        match key {
+            Key::Function | Key::Module => Self::of(&[RowPart::Function]),
+            Key::SymbolOffset | Key::Ip => Self::of(&[RowPart::Function, RowPart::Instruction]),
+            Key::Line => Self::of(&[RowPart::Function, RowPart::Line]),
+            // The object of an access depends on its code, its operation and its address.
+            Key::Type | Key::Field => {
+                Self::CODE.and(Self::of(&[RowPart::Source, RowPart::Data, RowPart::Width]))
+            }
+            Key::Stack => Self::of(&[RowPart::Stack]),
+            Key::Cgroup => Self::of(&[RowPart::Cgroup]),
+            Key::Process | Key::Pid => Self::of(&[RowPart::Process]),
+            Key::Thread | Key::Tid => Self::of(&[RowPart::Thread]),
+            Key::Cpu | Key::Node => Self::of(&[RowPart::Cpu]),
+            Key::Event | Key::Epoch | Key::Kernel => Self::NOTHING,
+            Key::Level | Key::Snoop | Key::Tlb | Key::Op | Key::Locked | Key::Remote => {
+                Self::of(&[RowPart::Source])
+            }
+            Key::Latency => Self::of(&[RowPart::Latency]),
+            Key::Outcome => Self::of(&[RowPart::Outcome]),
+            Key::Address | Key::LineAddress | Key::Page | Key::Variable | Key::Region => {
+                Self::of(&[RowPart::Data])
+            }
+            Key::PageSize => Self::of(&[RowPart::PageSize]),
+        }
+    }
+
+    /// Returns the parts that a run records with a dimension.
+    pub const fn of_dimension(dimension: Dimension) -> Self {
+        match dimension {
+            Dimension::Ip => Self::CODE,
+            Dimension::Address => Self::of(&[RowPart::Data, RowPart::Width]),
+            Dimension::Cgroup => Self::of(&[RowPart::Cgroup]),
+            Dimension::Process => Self::of(&[RowPart::Process]),
+            Dimension::Thread => Self::of(&[RowPart::Process, RowPart::Thread]),
+            Dimension::Cpu => Self::of(&[RowPart::Cpu]),
+            Dimension::Source => Self::of(&[RowPart::Source]),
+            Dimension::Latency => Self::of(&[RowPart::Latency]),
+            Dimension::Outcome => Self::of(&[RowPart::Outcome]),
+            Dimension::Stack => Self::of(&[RowPart::Stack]),
+            Dimension::PageSize => Self::of(&[RowPart::PageSize]),
+        }
+    }
+}
