@@ -1,84 +1,48 @@
-//! Reads the columns of a file in batches of rows. The bytes are not trusted.
+//! Reads the columns of a row group, some rows at a time. The bytes are not trusted.
 
 use std::sync::Arc;
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
-use parquet::data_type::{ByteArray, DataType};
+use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
-use rustc_hash::FxHashMap;
 
-use super::batch::{ColumnValues, DistinctTexts};
 use super::claims;
-use super::file::{Column, ColumnType, ROW_GROUP_ROWS};
+use super::file::{Column, ColumnType};
 use super::read_error::Stop;
+use super::text_pages::{FoundTexts, TextPages, as_numbers};
 
-/// The current batch of rows of a row group, with the readers of its columns.
+/// A row group whose columns can be opened.
 pub(super) struct GroupReader<'a, R: ChunkReader> {
     file: &'a Arc<R>,
     group: &'a RowGroupMetaData,
-    /// The columns that were read so far; their readers continue with the rows that follow.
-    open: FxHashMap<&'static str, Open>,
-    /// The number of rows in this batch.
     rows: usize,
-    /// The number of rows in the group after this batch.
-    left: usize,
     /// The number of the group, from 0.
     number: usize,
-    /// The bytes that the pages of the columns in `open` claim, and their limit.
+    /// The bytes that the pages of the open columns claim, and their limit.
     claimed: u64,
     limit: u64,
 }
 
-/// A column that is being read.
-struct Open {
-    column: Column,
-    nullable: bool,
-    reader: ColumnReader,
-}
-
 impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
-    /// Calls `each` for the rows of all row groups, at most [`ROW_GROUP_ROWS`] at a time. `each`
-    /// must read the same columns each time. The pages of a row group may have at most `limit`
-    /// bytes.
-    pub fn for_each(
+    /// Returns the row groups of a file. The pages of a row group may have at most `limit` bytes.
+    pub fn all(
         file: &'a Arc<R>,
         metadata: &'a ParquetMetaData,
         limit: u64,
-        mut each: impl FnMut(&mut Self) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
-        for (number, group) in metadata.row_groups().iter().enumerate() {
-            let left = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
-            let open = FxHashMap::default();
-            let mut batch = Self { file, group, open, rows: 0, left, number, claimed: 0, limit };
-            while batch.left > 0 {
-                batch.rows = batch.left.min(ROW_GROUP_ROWS);
-                batch.left -= batch.rows;
-                each(&mut batch)?;
-            }
-        }
-        Ok(())
+    ) -> impl Iterator<Item = Result<Self, Stop>> {
+        metadata.row_groups().iter().enumerate().map(move |(number, group)| {
+            let rows = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
+            Ok(Self { file, group, rows, number, claimed: 0, limit })
+        })
     }
 
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
-    }
-
-    /// Reads the values of a column for the rows of this batch. The error describes what is wrong
-    /// with the column.
-    pub fn column(&mut self, column: Column) -> Result<ColumnValues, Stop> {
-        let name = column.name();
-        if !self.open.contains_key(name) {
-            let open = self.open(column)?;
-            self.open.insert(name, open);
-        }
-        let rows = self.rows;
-        let open = self.open.get_mut(name).ok_or_else(|| missing(name))?;
-        open.read(rows).map_err(|e| Stop::Corrupt(format!("its rows cannot be read: column {name}: {e}")))
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -87,10 +51,12 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         columns.iter().position(|column| matches!(column.path().parts(), [only] if only == name))
     }
 
-    fn open(&mut self, column: Column) -> Result<Open, Stop> {
+    /// Opens a column at its first row. The error describes what is wrong with the column.
+    pub fn open(&mut self, column: Column) -> Result<OpenColumn, Stop> {
         let name = column.name();
-        let place = self.place(name).ok_or_else(|| missing(name))?;
-        let chunk = self.group.columns().get(place).ok_or_else(|| missing(name))?;
+        let missing = || format!("the column {name} is missing");
+        let place = self.place(name).ok_or_else(missing)?;
+        let chunk = self.group.columns().get(place).ok_or_else(missing)?;
         let descriptor = chunk.column_descr_ptr();
         if !is_of(&descriptor, column).map_err(|e| e.to_string())? {
             return Err(Stop::Corrupt(format!(
@@ -99,24 +65,27 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
                 descriptor.logical_type_ref()
             )));
         }
-        let texts = column.kind() == ColumnType::Text;
+        let is_text = column.kind() == ColumnType::Text;
         let claim =
-            claims::of_chunk(&**self.file, chunk, texts).map_err(|e| format!("column {name}: {e}"))?;
+            claims::of_chunk(&**self.file, chunk, is_text).map_err(|e| format!("column {name}: {e}"))?;
         self.claimed = self.claimed.saturating_add(claim);
         if self.claimed > self.limit {
             let what = format!("row group {} with the column {name} claims", self.number);
             return Err(Stop::Memory { what, bytes: self.claimed, limit: self.limit });
         }
         let nullable = descriptor.max_def_level() > 0;
-        let rows = self.rows + self.left;
-        let pages = SerializedPageReader::new(Arc::clone(self.file), chunk, rows, None);
-        let pages = pages.map_err(|e| format!("its columns cannot be read: {name}: {e}"))?;
-        Ok(Open { column, nullable, reader: get_column_reader(descriptor, Box::new(pages)) })
+        let broken = |e: ParquetError| format!("its columns cannot be read: {name}: {e}");
+        let pages =
+            SerializedPageReader::new(Arc::clone(self.file), chunk, self.rows, None).map_err(broken)?;
+        let (reader, texts) = if is_text {
+            let (pages, texts) = TextPages::of(pages, nullable);
+            let descriptor = as_numbers(&descriptor).map_err(broken)?;
+            (get_column_reader(Arc::new(descriptor), Box::new(pages)), texts)
+        } else {
+            (get_column_reader(descriptor, Box::new(pages)), FoundTexts::default())
+        };
+        Ok(OpenColumn { column, nullable, reader, levels: Vec::new(), texts })
     }
-}
-
-fn missing(name: &str) -> String {
-    format!("the column {name} is missing")
 }
 
 /// Returns whether a column of a file has the type of `column`. It may allow nulls even if `column`
@@ -129,74 +98,119 @@ fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError>
         && found.logical_type_ref() == expected.get_basic_info().logical_type_ref())
 }
 
-impl Open {
-    fn read(&mut self, rows: usize) -> Result<ColumnValues, ParquetError> {
-        let nullable = self.nullable;
-        Ok(match &mut self.reader {
-            ColumnReader::BoolColumnReader(reader) => {
-                ColumnValues::Flags(read(reader, nullable, rows, |flag| flag)?)
-            }
+/// A column of a row group that is being read.
+pub(super) struct OpenColumn {
+    column: Column,
+    nullable: bool,
+    reader: ColumnReader,
+    /// The definition levels of the last rows, kept for their memory.
+    levels: Vec<i16>,
+    texts: FoundTexts,
+}
+
+impl OpenColumn {
+    /// Returns the column.
+    pub fn column(&self) -> Column {
+        self.column
+    }
+
+    /// Reads the next `rows` numbers; of a column of text, the places of its texts. `of` makes a
+    /// value of each number.
+    pub fn numbers<V: Copy>(
+        &mut self,
+        rows: usize,
+        values: &mut Vec<Option<V>>,
+        of: impl Fn(u64) -> Option<V>,
+    ) -> Result<(), String> {
+        let name = self.column.name();
+        let large = |number| format!("the column {name} has {number}, which is too large for it");
+        let of = |number| of(number).ok_or_else(|| large(number));
+        let (nullable, levels) = (self.nullable, &mut self.levels);
+        match &mut self.reader {
             ColumnReader::Int32ColumnReader(reader) => {
-                ColumnValues::Small(read(reader, nullable, rows, i32::cast_unsigned)?)
+                let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
+                spread(nullable, levels, &found, values, |number| of(u64::from(number.cast_unsigned())))
             }
             ColumnReader::Int64ColumnReader(reader) => {
-                let values = read(reader, nullable, rows, i64::cast_unsigned)?;
-                let most = i64::MAX.cast_unsigned();
-                if self.column.kind() == ColumnType::I64 && values.iter().flatten().any(|v| *v > most) {
-                    return Err(ParquetError::General("it has a negative number".to_owned()));
+                let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
+                if self.column.kind() == ColumnType::I64 && found.iter().any(|number| *number < 0) {
+                    let e = ParquetError::General("it has a negative number".to_owned());
+                    return Err(unreadable(name, &e));
                 }
-                ColumnValues::Large(values)
+                spread(nullable, levels, &found, values, |number| of(number.cast_unsigned()))
             }
-            ColumnReader::ByteArrayColumnReader(reader) => {
-                ColumnValues::Texts(distinct(&read(reader, nullable, rows, |text| text)?)?)
-            }
-            _ => {
-                let name = self.column.name();
-                return Err(ParquetError::General(format!("{name} has a type that no column has")));
-            }
-        })
+            _ => Err(format!("the column {name} has no numbers")),
+        }
+    }
+
+    /// Reads the next `rows` flags.
+    pub fn flags(&mut self, rows: usize, values: &mut Vec<Option<bool>>) -> Result<(), String> {
+        let name = self.column.name();
+        let ColumnReader::BoolColumnReader(reader) = &mut self.reader else {
+            return Err(format!("the column {name} has no flags"));
+        };
+        let found =
+            read(reader, self.nullable, rows, &mut self.levels).map_err(|e| unreadable(name, &e))?;
+        spread(self.nullable, &self.levels, &found, values, Ok)
+    }
+
+    /// Takes the texts that were found since the last call. Their places go on after those of the
+    /// texts before.
+    pub fn texts<T>(
+        &mut self,
+        into: &mut Vec<T>,
+        mut convert: impl FnMut(&str) -> Result<T, String>,
+    ) -> Result<(), String> {
+        for text in self.texts.take() {
+            let name = self.column.name();
+            let text = std::str::from_utf8(&text).map_err(|e| unreadable(name, &e))?;
+            into.push(convert(text)?);
+        }
+        Ok(())
     }
 }
 
-/// Reads the next `rows` values.
-fn read<T: DataType, V>(
+fn unreadable(name: &str, error: &dyn std::error::Error) -> String {
+    format!("its rows cannot be read: column {name}: {error}")
+}
+
+/// Reads the next `rows` values: those that are not null, and the levels, which tell where they
+/// are.
+fn read<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     nullable: bool,
     rows: usize,
-    value: impl Fn(T::T) -> V,
-) -> Result<Vec<Option<V>>, ParquetError> {
-    let (mut levels, mut values) = (Vec::new(), Vec::new());
-    let (records, _, _) = reader.read_records(rows, nullable.then_some(&mut levels), None, &mut values)?;
+    levels: &mut Vec<i16>,
+) -> Result<Vec<T::T>, ParquetError> {
+    let mut values = Vec::with_capacity(rows);
+    levels.clear();
+    let (records, _, _) = reader.read_records(rows, nullable.then_some(levels), None, &mut values)?;
     if records != rows {
         return Err(ParquetError::EOF(format!("it has {records} of the {rows} values that are left of it")));
     }
-    let mut values = values.into_iter().map(value);
-    if !nullable {
-        return Ok(values.map(Some).collect());
-    }
-    Ok(levels.iter().map(|level| if *level > 0 { values.next() } else { None }).collect())
+    Ok(values)
 }
 
-/// Returns each distinct text once. Values from a dictionary page share the dictionary's bytes, so
-/// the address and length of its bytes identify a text without comparing contents.
-fn distinct(values: &[Option<ByteArray>]) -> Result<DistinctTexts, ParquetError> {
-    let mut known = FxHashMap::default();
-    let mut texts = DistinctTexts { keys: Vec::with_capacity(values.len()), distinct: Vec::new() };
-    for value in values {
-        let Some(value) = value else {
-            texts.keys.push(None);
-            continue;
-        };
-        let key = match known.get(&(value.data().as_ptr(), value.len())) {
-            Some(key) => *key,
-            None => {
-                let key = texts.distinct.len() as u32;
-                texts.distinct.push(value.as_utf8()?.to_owned());
-                known.insert((value.data().as_ptr(), value.len()), key);
-                key
-            }
-        };
-        texts.keys.push(Some(key));
+/// Gives each row its value.
+fn spread<N: Copy, V: Copy>(
+    nullable: bool,
+    levels: &[i16],
+    found: &[N],
+    values: &mut Vec<Option<V>>,
+    of: impl Fn(N) -> Result<V, String>,
+) -> Result<(), String> {
+    values.clear();
+    if found.is_empty() {
+        values.resize(levels.len(), None);
+        return Ok(());
     }
-    Ok(texts)
+    values.reserve(levels.len().max(found.len()));
+    if !nullable || found.len() == levels.len() {
+        return found.iter().try_for_each(|number| of(*number).map(|value| values.push(Some(value))));
+    }
+    let mut found = found.iter();
+    levels.iter().try_for_each(|level| {
+        let number = if *level > 0 { found.next() } else { None };
+        number.map(|number| of(*number)).transpose().map(|value| values.push(value))
+    })
 }

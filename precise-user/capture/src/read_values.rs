@@ -1,28 +1,26 @@
-//! Columns of a batch, converted to the types of the model.
+//! Columns of a row group, converted to the types of the model.
 
 use parquet::file::reader::ChunkReader;
 
-use super::batch::ColumnValues;
 use super::file::Column;
-use super::read_columns::GroupReader;
+use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use precise_model::{Name, NameId, Names, Reason};
 
 /// A column of numbers.
 pub(super) struct NumberColumn<T> {
-    column: Column,
+    open: OpenColumn,
     values: Vec<Option<T>>,
 }
 
 impl<T: Copy + TryFrom<u64>> NumberColumn<T> {
-    pub fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        let name = column.name();
-        let values = match batch.column(column)? {
-            ColumnValues::Small(values) => narrow(name, &values)?,
-            ColumnValues::Large(values) => narrow(name, &values)?,
-            _ => return Err(Stop::Corrupt(format!("the column {name} has no numbers"))),
-        };
-        Ok(Self { column, values })
+    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
+        Ok(Self { open: group.open(column)?, values: Vec::new() })
+    }
+
+    /// Reads the values of the next rows.
+    pub fn read(&mut self, rows: usize) -> Result<(), String> {
+        self.open.numbers(rows, &mut self.values, |number| T::try_from(number).ok())
     }
 
     pub fn get(&self, i: usize) -> Option<T> {
@@ -30,20 +28,8 @@ impl<T: Copy + TryFrom<u64>> NumberColumn<T> {
     }
 
     pub fn must(&self, i: usize) -> Result<T, String> {
-        self.get(i).ok_or_else(|| needed(self.column))
+        self.get(i).ok_or_else(|| needed(self.open.column()))
     }
-}
-
-/// Converts the numbers to the type that the rows use.
-fn narrow<T: TryFrom<u64>, N: Copy + Into<u64>>(
-    name: &str,
-    values: &[Option<N>],
-) -> Result<Vec<Option<T>>, String> {
-    let narrow = |number: N| {
-        let number = number.into();
-        T::try_from(number).map_err(|_| format!("the column {name} has {number}, which is too large for it"))
-    };
-    values.iter().map(|value| value.map(narrow).transpose()).collect()
 }
 
 fn needed(column: Column) -> String {
@@ -52,16 +38,18 @@ fn needed(column: Column) -> String {
 
 /// A column of flags.
 pub(super) struct FlagColumn {
-    column: Column,
+    open: OpenColumn,
     values: Vec<Option<bool>>,
 }
 
 impl FlagColumn {
-    pub fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        match batch.column(column)? {
-            ColumnValues::Flags(values) => Ok(Self { column, values }),
-            _ => Err(Stop::Corrupt(format!("the column {} has no flags", column.name()))),
-        }
+    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
+        Ok(Self { open: group.open(column)?, values: Vec::new() })
+    }
+
+    /// Reads the values of the next rows.
+    pub fn read(&mut self, rows: usize) -> Result<(), String> {
+        self.open.flags(rows, &mut self.values)
     }
 
     pub fn get(&self, i: usize) -> Option<bool> {
@@ -69,37 +57,39 @@ impl FlagColumn {
     }
 
     pub fn must(&self, i: usize) -> Result<bool, String> {
-        self.get(i).ok_or_else(|| needed(self.column))
+        self.get(i).ok_or_else(|| needed(self.open.column()))
     }
 }
 
-/// A column of text, each distinct text turned into a `T` once.
+/// A column of text, each distinct text turned into a `T` once for the row group.
 pub(super) struct TextColumn<T> {
+    open: OpenColumn,
     keys: Vec<Option<u32>>,
     values: Vec<T>,
 }
 
 impl<T> TextColumn<T> {
-    pub fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
-        column: Column,
-        mut convert: impl FnMut(&str) -> Result<T, String>,
-    ) -> Result<Self, Stop> {
-        let ColumnValues::Texts(texts) = batch.column(column)? else {
-            return Err(Stop::Corrupt(format!("the column {} has no text", column.name())));
-        };
-        let values = texts.distinct.iter().map(|text| convert(text)).collect::<Result<_, _>>()?;
-        Ok(Self { keys: texts.keys, values })
+    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
+        Ok(Self { open: group.open(column)?, keys: Vec::new(), values: Vec::new() })
+    }
+
+    /// Reads the values of the next rows.
+    pub fn read(
+        &mut self,
+        rows: usize,
+        convert: impl FnMut(&str) -> Result<T, String>,
+    ) -> Result<(), String> {
+        self.open.numbers(rows, &mut self.keys, |key| u32::try_from(key).ok())?;
+        self.open.texts(&mut self.values, convert)
+    }
+
+    /// Returns the place of a row's text among the distinct texts of the row group.
+    pub fn key(&self, i: usize) -> Option<u32> {
+        self.keys.get(i).copied().flatten()
     }
 
     pub fn get(&self, i: usize) -> Option<&T> {
-        self.entry(i).map(|(_, value)| value)
-    }
-
-    /// Returns the result of `get`, with its index among the distinct texts.
-    pub fn entry(&self, i: usize) -> Option<(u32, &T)> {
-        let key = (*self.keys.get(i)?)?;
-        Some((key, self.values.get(key as usize)?))
+        self.values.get(self.key(i)? as usize)
     }
 }
 
@@ -110,17 +100,18 @@ pub(super) struct NameColumn {
 }
 
 impl NameColumn {
-    pub fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
+    pub fn open(
+        group: &mut GroupReader<impl ChunkReader + 'static>,
         [name, reason]: [Column; 2],
-        names: &mut Names,
     ) -> Result<Self, Stop> {
-        Ok(Self {
-            name: TextColumn::of(batch, name, |text| Ok(names.intern(text)))?,
-            // A newer writer may have reasons that this version does not know: they still are
-            // reasons.
-            reason: TextColumn::of(batch, reason, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?,
-        })
+        Ok(Self { name: TextColumn::open(group, name)?, reason: TextColumn::open(group, reason)? })
+    }
+
+    /// Reads the names of the next rows.
+    pub fn read(&mut self, rows: usize, names: &mut Names) -> Result<(), String> {
+        self.name.read(rows, |text| Ok(names.intern(text)))?;
+        // A newer writer may have reasons that this version does not know: they still are reasons.
+        self.reason.read(rows, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))
     }
 
     /// Returns whether the row has a name, or a reason for its lack.

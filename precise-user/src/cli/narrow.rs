@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use clap::{ArgMatches, Args, FromArgMatches as _};
-use precise::error::{ExitClass, Failure};
-use precise::filter::{FilterFlags, check_comm};
 use precise::archive;
 use precise::capture::WantedParts;
+use precise::error::{ExitClass, Failure};
+use precise::filter::{FilterFlags, check_comm};
 use precise::model::{Capture, Meta, Projection};
 use precise::views::idle;
 use precise::views::narrow::{TimeRange, WantedPart, narrow};

@@ -1,0 +1,178 @@
+//! Pages of a column of text whose values become numbers: the place of each text in a list.
+//!
+//! The parquet crate gives each row a text of its own, which counts references. The rows of a
+//! capture name the same texts again and again, and their pages mostly contain numbers anyway: the
+//! places of texts in a dictionary. So these pages are changed before the crate decodes them: it
+//! reads a column of numbers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use parquet::basic::{Encoding, Type as Physical};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::schema::types::{ColumnDescriptor, Type};
+
+/// The texts of a column chunk that were found so far and not yet taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FoundTexts(Arc<Mutex<Vec<Bytes>>>);
+
+impl FoundTexts {
+    /// Takes the texts. The places of those that are found later go on after them.
+    pub fn take(&self) -> Vec<Bytes> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, texts: Vec<Bytes>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(texts);
+    }
+}
+
+/// The pages of a column chunk of texts, as pages of a column of numbers.
+pub(super) struct TextPages<P> {
+    pages: P,
+    /// Whether values may be null: then each page begins with its definition levels.
+    nullable: bool,
+    found: FoundTexts,
+    /// The number of texts that were found.
+    count: u32,
+}
+
+impl<P: PageReader> TextPages<P> {
+    /// Returns the pages, and the texts that the numbers are the places of.
+    pub fn of(pages: P, nullable: bool) -> (Self, FoundTexts) {
+        let found = FoundTexts::default();
+        (Self { pages, nullable, found: found.clone(), count: 0 }, found)
+    }
+
+    /// Finds the texts of a buffer in the plain encoding: a length of four bytes, and the text.
+    /// Returns their places in the same encoding, and their number.
+    fn numbers(&mut self, mut rest: Bytes) -> Result<(Vec<u8>, u32)> {
+        let (mut texts, mut places) = (Vec::new(), Vec::new());
+        let first = self.count;
+        while !rest.is_empty() {
+            let cut = || ParquetError::EOF("a text is cut off".to_owned());
+            let [a, b, c, d, ..] = *rest else { return Err(cut()) };
+            let end = 4_usize.saturating_add(u32::from_le_bytes([a, b, c, d]) as usize);
+            if end > rest.len() {
+                return Err(cut());
+            }
+            let text = rest.split_to(end);
+            texts.push(text.slice(4..));
+            places.extend_from_slice(&self.count.to_le_bytes());
+            self.count += 1;
+        }
+        self.found.add(texts);
+        Ok((places, self.count - first))
+    }
+
+    fn changed(&mut self, page: Page) -> Result<Page> {
+        Ok(match page {
+            Page::DictionaryPage { buf, encoding, is_sorted, .. } => {
+                let (places, num_values) = self.numbers(buf)?;
+                Page::DictionaryPage { buf: places.into(), num_values, encoding, is_sorted }
+            }
+            Page::DataPage {
+                buf,
+                num_values,
+                encoding: encoding @ Encoding::PLAIN,
+                def_level_encoding,
+                rep_level_encoding,
+                statistics,
+            } => {
+                let levels = self.levels(&buf, num_values, def_level_encoding)?;
+                let buf = self.after(buf, levels)?;
+                Page::DataPage {
+                    buf,
+                    num_values,
+                    encoding,
+                    def_level_encoding,
+                    rep_level_encoding,
+                    statistics,
+                }
+            }
+            Page::DataPageV2 {
+                buf,
+                num_values,
+                encoding: encoding @ Encoding::PLAIN,
+                num_nulls,
+                num_rows,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                is_compressed,
+                statistics,
+            } => {
+                let levels = def_levels_byte_len as usize + rep_levels_byte_len as usize;
+                let buf = self.after(buf, levels)?;
+                Page::DataPageV2 {
+                    buf,
+                    num_values,
+                    encoding,
+                    num_nulls,
+                    num_rows,
+                    def_levels_byte_len,
+                    rep_levels_byte_len,
+                    is_compressed,
+                    statistics,
+                }
+            }
+            // Places in the dictionary.
+            page => page,
+        })
+    }
+
+    /// Returns the length of the definition levels at the start of a page of version 1.
+    fn levels(&self, page: &Bytes, values: u32, encoding: Encoding) -> Result<usize> {
+        match (self.nullable, encoding, &**page) {
+            (false, ..) => Ok(0),
+            (true, Encoding::RLE, [a, b, c, d, ..]) => {
+                Ok(4_usize.saturating_add(u32::from_le_bytes([*a, *b, *c, *d]) as usize))
+            }
+            (true, Encoding::RLE, _) => Err(ParquetError::EOF("a page is cut off".to_owned())),
+            // A bit for each value.
+            _ => Ok((values as usize).div_ceil(8)),
+        }
+    }
+
+    /// Returns a page whose values are numbers, which begin after `levels` bytes.
+    fn after(&mut self, mut page: Bytes, levels: usize) -> Result<Bytes> {
+        if levels > page.len() {
+            return Err(ParquetError::EOF("a page is cut off".to_owned()));
+        }
+        let values = page.split_off(levels);
+        let (places, _) = self.numbers(values)?;
+        Ok([&*page, &places].concat().into())
+    }
+}
+
+impl<P: PageReader> Iterator for TextPages<P> {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl<P: PageReader> PageReader for TextPages<P> {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        page.map(|page| self.changed(page)).transpose()
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+}
+
+/// Returns the description of a column of numbers in the place of a column of text.
+pub(super) fn as_numbers(column: &ColumnDescriptor) -> Result<ColumnDescriptor> {
+    let kind = Type::primitive_type_builder(column.name(), Physical::INT32)
+        .with_repetition(column.self_type().get_basic_info().repetition())
+        .build()?;
+    let (definition, repetition) = (column.max_def_level(), column.max_rep_level());
+    Ok(ColumnDescriptor::new(Arc::new(kind), definition, repetition, column.path().clone()))
+}
