@@ -45,6 +45,8 @@ mod group_file;
 mod joining;
 mod limits;
 mod owner;
+#[cfg(test)]
+mod parts_tests;
 mod read;
 mod read_columns;
 mod read_error;

@@ -144,3 +144,52 @@ impl Projection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CaptureBuilder, REMOTE_RAM, project};
+    use crate::values::RawValue;
+    use crate::{Capture, Outcome};
+
+    fn capture() -> Capture {
+        let mut made = CaptureBuilder::new();
+        for (function, address) in [("parse", 0x1000), ("", 0x2000), ("", 0xffff_8000_0000_1000)] {
+            let cell = made.cell().samples(3).latency(300).cpu(3).data_src(REMOTE_RAM).page_size(4096);
+            let cell = cell.cgroup(9, "/a.service").process(4, "app").thread(5, "worker");
+            let module = if address > 0x2000 { "[kernel]" } else { "/bin/app" };
+            let cell = cell.code(address, module, function, "src/app.c", 12);
+            let mut cell = cell.data(0x7000_0040, "[heap]", "table").callers(&["main"]);
+            let row = cell.row();
+            (row.outcome, row.width) = (Some(Outcome::Op(1)), Some(8));
+        }
+        made.build()
+    }
+
+    /// The value of each key is the same without all other parts.
+    #[test]
+    fn keys_need_no_other_parts() {
+        let whole = capture();
+        for key in Key::ALL {
+            let mut parts = whole.clone();
+            project(&mut parts, Projection::of_keys(&[key]));
+            let values = |capture: &Capture| -> Vec<_> {
+                let rows = capture.rows.iter();
+                rows.map(|row| RawValue::of(capture, row, key).value(capture, key)).collect()
+            };
+            assert_eq!(values(&parts), values(&whole), "{key}");
+        }
+    }
+
+    #[test]
+    fn sets_of_parts() {
+        let some = Projection::of(&[RowPart::Cpu, RowPart::PageSize]);
+        assert!(some.has(RowPart::Cpu) && some.has(RowPart::PageSize) && !some.has(RowPart::Data));
+        assert!(!some.without(&[RowPart::Cpu]).has(RowPart::Cpu));
+        assert_eq!(some.and(Projection::EVERYTHING), Projection::EVERYTHING);
+        assert!(!some.has_any(Projection::CODE) && Projection::CODE.has(RowPart::Line));
+        let all = Dimension::ALL.map(Projection::of_dimension);
+        let all = all.into_iter().fold(Projection::NOTHING, Projection::and);
+        assert!(all.has(RowPart::Width) && all.has(RowPart::Inlined) && all.has(RowPart::Stack));
+    }
+}

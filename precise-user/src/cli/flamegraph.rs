@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use precise::error::{ExitClass, Failure};
 use precise::model::{Meta, Projection};
 use precise::views::flame::{FlamegraphView, FrameWidth, folded, svg};
-use precise::views::view::{AnyView, Input, OptionValues, View as _};
+use precise::views::view::{self, Input, OptionValues, View as _};
 
 use super::{
     CommandResult, Output,
@@ -91,7 +91,8 @@ pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> CommandResult {
     let options = FlamegraphView::options(&values).map_err(no_answer)?;
     let gates = arguments.require.reads();
     let wanted = |meta: &Meta| {
-        AnyView::reads(&FlamegraphView, &values, meta).map_or(Projection::EVERYTHING, |all| all.and(gates))
+        view::AnyView::reads(&FlamegraphView, &values, meta)
+            .map_or(Projection::EVERYTHING, |all| all.and(gates))
     };
     let capture = arguments.narrow.read_parts(&arguments.capture.path(), &wanted)?;
     let gates = arguments.require.evaluate(&capture);
