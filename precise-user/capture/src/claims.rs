@@ -34,8 +34,7 @@ const DEEPEST: u32 = 16;
 /// The ids of the encodings that captures have: PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED and
 /// RLE_DICTIONARY. Others take memory that follows neither from the size of the page nor from the
 /// number of rows: each text of a page in DELTA_BYTE_ARRAY may repeat the whole one before.
-const ENCODINGS: [i64; 5] = [PLAIN, 2, 3, 4, 8];
-const PLAIN: i64 = 0;
+const ENCODINGS: [i64; 5] = [0, 2, 3, 4, 8];
 
 /// Returns the memory that the structures of a footer take in bytes. The error says what is wrong
 /// with the footer.
@@ -73,11 +72,6 @@ pub(super) fn of_chunk<R: ChunkReader>(
                 return Err(format!("a dictionary of {decompressed} bytes claims {values} values"));
             }
             claim = claim.saturating_add(values.saturating_mul(ENTRY[kind]));
-        } else if texts && page.encoding == Some(PLAIN) {
-            // Each value is an entry of its own.
-            let values = page.values.map_or(u64::MAX, |values| u64::try_from(values).unwrap_or(u64::MAX));
-            let values = values.min(decompressed / SMALLEST[kind]);
-            claim = claim.saturating_add(values.saturating_mul(ENTRY[kind]));
         }
         claim = claim.saturating_add(decompressed.max(size));
         at = at.saturating_add(walk.from.bytes).saturating_add(size);
@@ -93,8 +87,6 @@ struct Page {
     encoding: Option<i64>,
     /// The number of values, if the page is a dictionary.
     dictionary: Option<i64>,
-    /// The number of values, if it is not, with those that are null.
-    values: Option<i64>,
 }
 
 /// The types of the compact protocol.
@@ -149,7 +141,6 @@ impl<R: Read> Walk<R> {
             // A page of data, a dictionary, a page of data of version 2.
             (5 | 7 | 8, Kind::STRUCT) => walk.fields(|walk, inner, kind| match (id, inner, kind) {
                 (7, 1, Kind::I32) => walk.number().map(|number| page.dictionary = Some(number)),
-                (5 | 8, 1, Kind::I32) => walk.number().map(|number| page.values = Some(number)),
                 (5 | 7, 2, Kind::I32) | (8, 4, Kind::I32) => {
                     walk.number().map(|number| page.encoding = Some(number))
                 }

@@ -32,9 +32,8 @@ impl Joining {
     pub fn of(meta: &Meta, wanted: bool) -> Self {
         // The rows of a governed event differ in their weights, and the rows of a full table are
         // counted.
-        let may = |event: &EventInfo| {
-            wanted && !event.governed() && event.ledger.counter(Counter::TableFull) == 0
-        };
+        let may =
+            |event: &EventInfo| wanted && !event.governed() && event.ledger.counter(Counter::TableFull) == 0;
         let events = meta.events.iter().map(may).collect();
         Self { places: HashTable::new(), events, tried: 0, joined: 0 }
     }
@@ -131,7 +130,10 @@ mod tests {
     #[test]
     fn rows_are_joined_if_nothing_is_lost() {
         let rows = joined(&capture(&[7, 9, 7, 7]));
-        assert_eq!(rows.iter().map(|row| (row.count, row.latency_sum)).collect::<Vec<_>>(), [(3, 21), (1, 9)]);
+        assert_eq!(
+            rows.iter().map(|row| (row.count, row.latency_sum)).collect::<Vec<_>>(),
+            [(3, 21), (1, 9)]
+        );
         // The latencies of two samples are not known, only their sum and the larger one.
         let mut of_two = capture(&[7, 7, 7]);
         of_two.rows[1].measures.count = 2;

@@ -13,7 +13,7 @@ use parquet::schema::types::ColumnDescriptor;
 use super::claims;
 use super::file::{Column, ColumnType};
 use super::read_error::Stop;
-use super::text_pages::{FoundTexts, TextPages, as_numbers};
+use super::text_pages::{Claimed, FoundTexts, TextPages, as_numbers};
 
 /// A row group whose columns can be opened.
 pub(super) struct GroupReader<'a, R: ChunkReader> {
@@ -22,9 +22,7 @@ pub(super) struct GroupReader<'a, R: ChunkReader> {
     rows: usize,
     /// The number of the group, from 0.
     number: usize,
-    /// The bytes that the pages of the open columns claim, and their limit.
-    claimed: u64,
-    limit: u64,
+    claimed: Claimed,
 }
 
 impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
@@ -36,7 +34,7 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
     ) -> impl Iterator<Item = Result<Self, Stop>> {
         metadata.row_groups().iter().enumerate().map(move |(number, group)| {
             let rows = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
-            Ok(Self { file, group, rows, number, claimed: 0, limit })
+            Ok(Self { file, group, rows, number, claimed: Claimed::new(limit) })
         })
     }
 
@@ -68,17 +66,16 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         let is_text = column.kind() == ColumnType::Text;
         let claim =
             claims::of_chunk(&**self.file, chunk, is_text).map_err(|e| format!("column {name}: {e}"))?;
-        self.claimed = self.claimed.saturating_add(claim);
-        if self.claimed > self.limit {
+        self.claimed.add(claim).map_err(|bytes| {
             let what = format!("row group {} with the column {name} claims", self.number);
-            return Err(Stop::Memory { what, bytes: self.claimed, limit: self.limit });
-        }
+            Stop::Memory { what, bytes, limit: self.claimed.limit }
+        })?;
         let nullable = descriptor.max_def_level() > 0;
         let broken = |e: ParquetError| format!("its columns cannot be read: {name}: {e}");
         let pages =
             SerializedPageReader::new(Arc::clone(self.file), chunk, self.rows, None).map_err(broken)?;
         let (reader, texts) = if is_text {
-            let (pages, texts) = TextPages::of(pages, nullable);
+            let (pages, texts) = TextPages::of(pages, nullable, self.claimed.clone());
             let descriptor = as_numbers(&descriptor).map_err(broken)?;
             (get_column_reader(Arc::new(descriptor), Box::new(pages)), texts)
         } else {
@@ -149,8 +146,7 @@ impl OpenColumn {
         let ColumnReader::BoolColumnReader(reader) = &mut self.reader else {
             return Err(format!("the column {name} has no flags"));
         };
-        let found =
-            read(reader, self.nullable, rows, &mut self.levels).map_err(|e| unreadable(name, &e))?;
+        let found = read(reader, self.nullable, rows, &mut self.levels).map_err(|e| unreadable(name, &e))?;
         spread(self.nullable, &self.levels, &found, values, Ok)
     }
 

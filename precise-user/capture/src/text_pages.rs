@@ -5,6 +5,7 @@
 //! places of texts in a dictionary. So these pages are changed before the crate decodes them: it
 //! reads a column of numbers.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -12,6 +13,10 @@ use parquet::basic::{Encoding, Type as Physical};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::{ColumnDescriptor, Type};
+use rustc_hash::FxHashMap;
+
+/// The bytes that a text of a page without a dictionary takes beside its own.
+const EACH: u64 = 128;
 
 /// The texts of a column chunk that were found so far and not yet taken.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +33,25 @@ impl FoundTexts {
     }
 }
 
+/// The bytes that the open columns of a row group claim, and the most that they may.
+#[derive(Clone, Debug)]
+pub(super) struct Claimed {
+    bytes: Arc<AtomicU64>,
+    pub limit: u64,
+}
+
+impl Claimed {
+    pub fn new(limit: u64) -> Self {
+        Self { bytes: Arc::default(), limit }
+    }
+
+    /// Adds bytes. The error is what is claimed then, which is more than the limit.
+    pub fn add(&self, bytes: u64) -> std::result::Result<(), u64> {
+        let claimed = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if claimed > self.limit { Err(claimed) } else { Ok(()) }
+    }
+}
+
 /// The pages of a column chunk of texts, as pages of a column of numbers.
 pub(super) struct TextPages<P> {
     pages: P,
@@ -36,40 +60,56 @@ pub(super) struct TextPages<P> {
     found: FoundTexts,
     /// The number of texts that were found.
     count: u32,
+    /// The texts of pages that have the texts themselves, and their places.
+    plain: FxHashMap<Bytes, u32>,
+    claimed: Claimed,
 }
 
 impl<P: PageReader> TextPages<P> {
     /// Returns the pages, and the texts that the numbers are the places of.
-    pub fn of(pages: P, nullable: bool) -> (Self, FoundTexts) {
-        let found = FoundTexts::default();
-        (Self { pages, nullable, found: found.clone(), count: 0 }, found)
+    pub fn of(pages: P, nullable: bool, claimed: Claimed) -> (Self, FoundTexts) {
+        let (found, plain) = (FoundTexts::default(), FxHashMap::default());
+        (Self { pages, nullable, found: found.clone(), count: 0, plain, claimed }, found)
     }
 
-    /// Finds the texts of a buffer in the plain encoding: a length of four bytes, and the text.
-    /// Returns their places in the same encoding, and their number.
-    fn numbers(&mut self, mut rest: Bytes) -> Result<(Vec<u8>, u32)> {
-        let (mut texts, mut places) = (Vec::new(), Vec::new());
-        let first = self.count;
-        while !rest.is_empty() {
-            let cut = || ParquetError::EOF("a text is cut off".to_owned());
-            let [a, b, c, d, ..] = *rest else { return Err(cut()) };
-            let end = 4_usize.saturating_add(u32::from_le_bytes([a, b, c, d]) as usize);
-            if end > rest.len() {
-                return Err(cut());
-            }
-            let text = rest.split_to(end);
-            texts.push(text.slice(4..));
-            places.extend_from_slice(&self.count.to_le_bytes());
-            self.count += 1;
-        }
+    /// Finds the texts of a dictionary. Returns their places in the encoding of a dictionary of
+    /// numbers, and how many there are.
+    fn dictionary(&mut self, buffer: Bytes) -> Result<(Vec<u8>, u32)> {
+        let texts = texts(buffer).collect::<Result<Vec<_>>>()?;
+        let (first, count) = (self.count, texts.len() as u32);
+        self.count = first.checked_add(count).ok_or_else(too_many)?;
         self.found.add(texts);
-        Ok((places, self.count - first))
+        Ok(((first..self.count).flat_map(u32::to_le_bytes).collect(), count))
+    }
+
+    /// Finds the texts of a page that has a text for each value. Returns their places, encoded as a
+    /// page of numbers is. The same text has the same place.
+    fn numbers(&mut self, buffer: Bytes) -> Result<Vec<u8>> {
+        let (mut new, mut places) = (Vec::new(), Vec::new());
+        for text in texts(buffer) {
+            let text = text?;
+            let place = match self.plain.get(&text) {
+                Some(place) => *place,
+                None => {
+                    // Its own bytes are those of the page.
+                    self.claimed.add(EACH).map_err(|_| too_many())?;
+                    let place = self.count;
+                    self.count = place.checked_add(1).ok_or_else(too_many)?;
+                    new.push(text.clone());
+                    self.plain.insert(text, place);
+                    place
+                }
+            };
+            places.extend_from_slice(&place.to_le_bytes());
+        }
+        self.found.add(new);
+        Ok(places)
     }
 
     fn changed(&mut self, page: Page) -> Result<Page> {
         Ok(match page {
             Page::DictionaryPage { buf, encoding, is_sorted, .. } => {
-                let (places, num_values) = self.numbers(buf)?;
+                let (places, num_values) = self.dictionary(buf)?;
                 Page::DictionaryPage { buf: places.into(), num_values, encoding, is_sorted }
             }
             Page::DataPage {
@@ -140,7 +180,7 @@ impl<P: PageReader> TextPages<P> {
             return Err(ParquetError::EOF("a page is cut off".to_owned()));
         }
         let values = page.split_off(levels);
-        let (places, _) = self.numbers(values)?;
+        let places = self.numbers(values)?;
         Ok([&*page, &places].concat().into())
     }
 }
@@ -166,6 +206,30 @@ impl<P: PageReader> PageReader for TextPages<P> {
     fn skip_next_page(&mut self) -> Result<()> {
         self.pages.skip_next_page()
     }
+}
+
+/// Returns the texts of a buffer in the plain encoding: of each a length of four bytes, and the
+/// text.
+fn texts(mut rest: Bytes) -> impl Iterator<Item = Result<Bytes>> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let length = match *rest {
+            [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]) as usize,
+            _ => usize::MAX,
+        };
+        let end = length.saturating_add(4);
+        if end > rest.len() {
+            rest.clear();
+            return Some(Err(ParquetError::EOF("a text is cut off".to_owned())));
+        }
+        Some(Ok(rest.split_to(end).slice(4..)))
+    })
+}
+
+fn too_many() -> ParquetError {
+    ParquetError::General("it has too many different texts".to_owned())
 }
 
 /// Returns the description of a column of numbers in the place of a column of text.
