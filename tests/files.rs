@@ -7,6 +7,7 @@ mod doc_machine;
 mod documents;
 mod duckdb;
 mod mcp;
+mod parts;
 mod readers;
 mod recordings;
 mod schemas;
