@@ -44,7 +44,8 @@ fn captures(folder: &Path) -> Result<Vec<PathBuf>> {
         }
         let name = recording.file_name().to_string_lossy().into_owned();
         let few = vec![Dimension::Ip, Dimension::Process];
-        for (kind, dimensions) in [("usual", None), ("few", Some(few)), ("all", Some(Dimension::ALL.to_vec()))]
+        for (kind, dimensions) in
+            [("usual", None), ("few", Some(few)), ("all", Some(Dimension::ALL.to_vec()))]
         {
             let output = folder.join(format!("{name}-{kind}.parquet"));
             let options = ImportOptions {
@@ -194,9 +195,10 @@ fn compare(whole: &serde_json::Value, parts: &serde_json::Value, at: &str) -> Re
     match (whole, parts) {
         (Object(whole), Object(parts)) => {
             ensure!(whole.keys().eq(parts.keys()), "{at}: other keys");
-            whole.iter().zip(parts.values()).try_for_each(|((key, whole), parts)| {
-                compare(whole, parts, &format!("{at}.{key}"))
-            })
+            whole
+                .iter()
+                .zip(parts.values())
+                .try_for_each(|((key, whole), parts)| compare(whole, parts, &format!("{at}.{key}")))
         }
         (Array(whole), Array(parts)) => {
             ensure!(whole.len() == parts.len(), "{at}: {} and {} elements", whole.len(), parts.len());

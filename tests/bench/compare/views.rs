@@ -52,7 +52,8 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
         let setting = Rc::clone(setting);
         growth.with(name, move |at| Ok(setting.run(&asked(&setting, text, at))?.peak_bytes as f64 / 1e6))
     });
-    Ok(vec![Part::Growth(time), Part::Growth(memory), Part::Question(sums(setting))])
+    let sums = SUMS.map(|question| Part::Question(sums(setting, question)));
+    Ok([Part::Growth(time), Part::Growth(memory)].into_iter().chain(sums).collect())
 }
 
 fn file(at: usize) -> String {
@@ -63,19 +64,36 @@ fn asked(setting: &Setting, text: &str, at: usize) -> Vec<String> {
     setting.command(Tool::Precise, &format!("{text} -i {}", file(at)))
 }
 
-/// Asks for the same sums as DuckDB.
-fn sums(setting: &Rc<Setting>) -> Question {
+/// Questions of which DuckDB computes the same sums: what is added up, the view, the columns and the
+/// sums.
+const SUMS: [(&str, &str, &str, &str); 3] = [
+    (
+        "Samples of each function and process",
+        "report --by function,process",
+        "function, process",
+        "sum(count), sum(period_sum)",
+    ),
+    (
+        "Accesses of each level",
+        "mem",
+        "op, level, snoop, tlb, locked",
+        "sum(count), sum(period_sum), sum(latency_sum)",
+    ),
+    ("Latencies of each level", "latency", "level, latency_bucket", "sum(count), sum(latency_sum)"),
+];
+
+/// Asks for the same sums as DuckDB does.
+fn sums(setting: &Rc<Setting>, (title, view, columns, sums): (&str, &str, &str, &str)) -> Question {
     let at = ROWS.len() - 1;
-    let note = "Start, reading and printing are included.";
-    let question = Question::new("Samples of each function and process, of 10,000,000 rows", "s", note);
-    let ours = asked(setting, "report --by function,process", at);
-    let sql = format!(
-        "select function, process, sum(count) from '{}' group by all order by 3 desc limit 20",
-        file(at)
-    );
+    let note = "Both use one thread; start, reading and printing are included. What precise prints has \
+                intervals, percentiles and the verdict beside the sums.";
+    let question = Question::new(format!("{title}, of 10,000,000 rows"), "s", note);
+    let ours = asked(setting, view, at);
+    let sql =
+        format!("select {columns}, {sums} from '{}' group by {columns} order by sum(count) desc", file(at));
     let python = program::python().map(|path| path.display().to_string()).unwrap_or_default();
-    let theirs =
-        [&python, "-c", "import duckdb, sys; print(duckdb.sql(sys.argv[1]))", &sql].map(str::to_owned);
+    const PROGRAM: &str = "import duckdb, sys; duckdb.sql('set threads = 1'); print(duckdb.sql(sys.argv[1]))";
+    let theirs = [&python, "-c", PROGRAM, &sql].map(str::to_owned);
     let theirs = theirs.to_vec();
     [(Tool::Precise, ours), (Tool::DuckDb, theirs)].into_iter().fold(question, |question, (tool, command)| {
         let setting = Rc::clone(setting);
