@@ -259,11 +259,13 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<CheckAnswer> {
         return vec![CheckAnswer::Unknown(Unknown { topic, why, record })];
     }
     let mut answers: Vec<CheckAnswer> = Vec::new();
+    // Each has all events.
+    let views = kinds.iter().map(|(key, what)| (key, what, by_waiting(look, vec![*key], Some(USERS))));
+    let views: Vec<_> = views.filter_map(|(key, what, view)| Some((key, what, view.ok()?))).collect();
     for (index, info) in look.capture.meta.events.iter().enumerate() {
         let mut found: Vec<Finding> = Vec::new();
         let mut quiet = None;
-        for (key, what) in &kinds {
-            let Ok(view) = by_waiting(look, vec![*key], Some(USERS)) else { continue };
+        for (key, what, view) in &views {
             let Some(section) = view.events.iter().find(|section| section.event.name == info.name) else {
                 continue;
             };
