@@ -336,7 +336,7 @@ impl<'a> Grouping<'a> {
     }
 
     /// Replaces `key` by the key values of a row: millions of rows need no list of their own.
-    fn fill(&self, key: &mut Vec<RawValue>, row: &Row) {
+    pub fn fill(&self, key: &mut Vec<RawValue>, row: &Row) {
         key.clear();
         key.extend(self.by.iter().map(|key| RawValue::of(self.capture, row, *key)));
     }
