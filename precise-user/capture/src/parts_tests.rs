@@ -11,7 +11,8 @@ use super::{CaptureFile as _, Column, ColumnValues, ReadError, ReadLimits, batch
 use precise_model::testing::{CaptureBuilder, project, spelled_out};
 use precise_model::{Capture, Projection, RowPart};
 
-const PARTS: [RowPart; 15] = [
+const PARTS: [RowPart; 16] = [
+    RowPart::Epoch,
     RowPart::Cpu,
     RowPart::Cgroup,
     RowPart::Process,
@@ -121,6 +122,7 @@ fn other_columns_are_not_read() {
         let parts = Projection::EVERYTHING.without(&[part]);
         // Of the columns of the function some are read for every part of the code.
         let (parts, columns): (_, &[Column]) = match part {
+            RowPart::Epoch => (parts, &[Column::Epoch]),
             RowPart::Cpu => (parts, &[Column::Cpu]),
             RowPart::Cgroup => (parts, &[Column::CgroupId, Column::Cgroup, Column::Owner, Column::Pod]),
             RowPart::Process => (parts, &[Column::Pid, Column::Process, Column::ProcessReason]),

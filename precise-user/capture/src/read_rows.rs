@@ -102,7 +102,7 @@ impl Rows {
 
 /// The columns of a row group; `None` for parts that are not read.
 struct Columns {
-    epoch: NumberColumn<u32>,
+    epoch: Option<NumberColumn<u32>>,
     event: NumberColumn<u16>,
     cpu: Option<NumberColumn<u16>>,
     cgroup: Option<CgroupColumns>,
@@ -138,7 +138,7 @@ impl Columns {
         let process = (Column::Pid, [Column::Process, Column::ProcessReason]);
         let thread = (Column::Tid, [Column::Thread, Column::ThreadReason]);
         Ok(Self {
-            epoch: NumberColumn::open(group, Column::Epoch)?,
+            epoch: part(parts, RowPart::Epoch, || NumberColumn::open(group, Column::Epoch))?,
             event: NumberColumn::open(group, Column::EventId)?,
             cpu: part(parts, RowPart::Cpu, || NumberColumn::open(group, Column::Cpu))?,
             cgroup: part(parts, RowPart::Cgroup, || CgroupColumns::open(group))?,
@@ -174,7 +174,7 @@ impl Columns {
         longest: usize,
     ) -> Result<u64, String> {
         let names = &mut capture.names;
-        self.epoch.read(rows)?;
+        self.epoch.as_mut().map_or(Ok(()), |epoch| epoch.read(rows))?;
         self.event.read(rows)?;
         self.cpu.as_mut().map_or(Ok(()), |cpu| cpu.read(rows))?;
         let kept = match &mut self.cgroup {
@@ -214,7 +214,10 @@ impl Columns {
         let kernel = self.kernel.get(i).unwrap_or(true);
         let bucket = self.bucket.as_ref().and_then(|bucket| bucket.get(i));
         Ok(Row {
-            epoch: below("epoch", self.epoch.must(i)?, capture.meta.epochs.len())?,
+            epoch: match &self.epoch {
+                Some(epoch) => below("epoch", epoch.must(i)?, capture.meta.epochs.len())?,
+                None => 0,
+            },
             event: below("event", self.event.must(i)?, capture.meta.events.len())?,
             cpu: self.cpu.as_ref().and_then(|cpu| cpu.get(i)),
             cgroup_id,

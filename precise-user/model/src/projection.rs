@@ -4,9 +4,11 @@ use crate::Dimension;
 use crate::keys::Key;
 
 /// A part of a row that a reader may leave out. A part that was left out looks as if the run had
-/// not recorded it. Events, epochs, modes and measures are in every row.
+/// not recorded it. Events, modes and measures are in every row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowPart {
+    /// The epoch. Without it, all rows are of the first one.
+    Epoch,
     /// The CPU.
     Cpu,
     /// The cgroup, with its path and owner.
@@ -55,7 +57,7 @@ pub enum RowPart {
 pub struct Projection(u16);
 
 impl Projection {
-    /// No part: only events, epochs, modes and measures.
+    /// No part: only events, modes and measures.
     pub const NOTHING: Self = Self(0);
     /// Every part.
     pub const EVERYTHING: Self = Self(u16::MAX);
@@ -112,9 +114,12 @@ impl Projection {
             Key::Stack => Self::of(&[RowPart::Stack]),
             Key::Cgroup => Self::of(&[RowPart::Cgroup]),
             Key::Process | Key::Pid => Self::of(&[RowPart::Process]),
-            Key::Thread | Key::Tid => Self::of(&[RowPart::Thread]),
+            Key::Thread => Self::of(&[RowPart::Thread]),
+            // A thread is called by its last name.
+            Key::Tid => Self::of(&[RowPart::Thread, RowPart::Epoch]),
+            Key::Epoch => Self::of(&[RowPart::Epoch]),
             Key::Cpu | Key::Node => Self::of(&[RowPart::Cpu]),
-            Key::Event | Key::Epoch | Key::Kernel => Self::NOTHING,
+            Key::Event | Key::Kernel => Self::NOTHING,
             Key::Level | Key::Snoop | Key::Tlb | Key::Op | Key::Locked | Key::Remote => {
                 Self::of(&[RowPart::Source])
             }

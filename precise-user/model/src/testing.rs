@@ -39,6 +39,9 @@ pub fn project(capture: &mut Capture, parts: Projection) {
     let mut rows = std::mem::take(&mut capture.rows);
     for row in &mut rows {
         let has = |part| parts.has(part);
+        if !has(RowPart::Epoch) {
+            row.epoch = 0;
+        }
         row.cpu = row.cpu.filter(|_| has(RowPart::Cpu));
         if !has(RowPart::Cgroup) {
             (row.cgroup_id, row.cgroup) = (0, nothing);

@@ -142,7 +142,7 @@ impl View for HeatmapView {
             PanelBy::Process => Projection::of(&[RowPart::Process]),
             PanelBy::Event | PanelBy::None => Projection::NOTHING,
         };
-        panels.and(match options.y {
+        panels.and(Projection::of(&[RowPart::Epoch])).and(match options.y {
             // What the rows have decides.
             YAxis::Auto => Projection::of(&[RowPart::Latency, RowPart::Data, RowPart::Function]),
             YAxis::Latency => Projection::of(&[RowPart::Latency]),

@@ -42,13 +42,12 @@ use super::grouping::{Group, Grouping, Sum};
 use super::needs::{self, Needs};
 use super::stats::{Histogram, MIN_SAMPLES, Samples, Share};
 use super::thread_names::name_threads;
-use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_model::digits::thousands;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::RawValue;
 use precise_model::words::Served;
-use precise_model::{Capture, Dimension, EventInfo, Row};
+use precise_model::{Capture, Dimension, EventInfo};
 
 /// Options for `precise latency`.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,7 +16,7 @@ pub mod time;
 
 use precise_filter::{Expr, FilterFlags};
 use precise_model::digits::{counted, thousands, trimmed};
-use precise_model::{Capture, Epoch, Projection, Selection};
+use precise_model::{Capture, Epoch, Projection, RowPart, Selection};
 
 use crate::view::{NoAnswer, Why};
 pub use time::TimeRange;
@@ -38,7 +38,8 @@ impl WantedPart {
 
     /// Returns the parts of rows that decide which of them are wanted.
     pub fn reads(&self) -> Projection {
-        self.flags.expr().map_or(Projection::NOTHING, |expr| rows::reads(&expr))
+        let time = if self.time.is_some() { Projection::of(&[RowPart::Epoch]) } else { Projection::NOTHING };
+        self.flags.expr().map_or(Projection::NOTHING, |expr| rows::reads(&expr)).and(time)
     }
 }
 

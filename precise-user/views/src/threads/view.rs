@@ -38,7 +38,7 @@ impl View for ThreadsView {
     }
 
     fn reads(_: &Self::Options, _: &Meta) -> Projection {
-        Projection::of(&[RowPart::Cpu, RowPart::Process, RowPart::Thread])
+        Projection::of(&[RowPart::Cpu, RowPart::Process, RowPart::Thread, RowPart::Epoch])
     }
 
     fn answer(input: &mut Input<'_>, options: &ThreadsOptions) -> Result<Threads, NoAnswer> {
