@@ -38,6 +38,28 @@ impl Joining {
         Self { places: HashTable::new(), events, tried: 0, joined: 0 }
     }
 
+    /// Returns whether any rows are joined.
+    pub fn is_on(&self) -> bool {
+        self.events.contains(&true)
+    }
+
+    /// Adds a row that comes `times` times.
+    pub fn add_repeated(&mut self, rows: &mut Vec<Row>, mut row: Row, times: u64) {
+        let measures = &mut row.measures;
+        if self.may(row.event) && even_period(measures).is_some() {
+            measures.count = measures.count.saturating_mul(times);
+            measures.period_sum = measures.period_sum.saturating_mul(times);
+            measures.latency_sum = measures.latency_sum.saturating_mul(times);
+            self.add(rows, row);
+        } else {
+            (0..times).for_each(|_| self.add(rows, row));
+        }
+    }
+
+    fn may(&self, event: u16) -> bool {
+        self.events.get(usize::from(event)) == Some(&true)
+    }
+
     /// Adds a row.
     pub fn add(&mut self, rows: &mut Vec<Row>, row: Row) {
         match self.found(rows, &row) {
@@ -52,7 +74,7 @@ impl Joining {
     /// Returns the place of a row to which this one can be added. Otherwise the row's own place at
     /// the end of the list is remembered.
     fn found(&mut self, rows: &[Row], row: &Row) -> Option<u32> {
-        if self.events.get(usize::from(row.event)) != Some(&true) {
+        if !self.may(row.event) {
             return None;
         }
         let period = even_period(&row.measures)?;
@@ -79,7 +101,7 @@ impl Joining {
     }
 
     /// Joins no more rows.
-    fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.events.clear();
         self.places = HashTable::new();
     }

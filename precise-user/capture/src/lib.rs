@@ -54,6 +54,7 @@ mod read_owners;
 mod read_parts;
 mod read_rows;
 mod read_values;
+mod repeats;
 mod reserve;
 mod row_group;
 mod stack_json;

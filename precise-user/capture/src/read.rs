@@ -265,7 +265,7 @@ fn read_parquet<R: ChunkReader + 'static>(
     let parts = wanted(&meta);
     let mut rows = Rows::new(meta, parts, limits, kept);
     let reader = Arc::new(reader);
-    let mut groups = GroupReader::all(&reader, &metadata, limits.pages());
+    let mut groups = GroupReader::all(&reader, &metadata, limits.pages(), parts != Projection::EVERYTHING);
     groups.try_for_each(|group| rows.add(&mut group?)).map_err(|stop| match stop {
         Stop::Corrupt(what) => corrupt(what),
         Stop::TooLarge => ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows },

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::claims;
@@ -22,19 +23,23 @@ pub(super) struct GroupReader<'a, R: ChunkReader> {
     rows: usize,
     /// The number of the group, from 0.
     number: usize,
+    /// Whether a column whose statistics tell its only value is not read.
+    skims: bool,
     claimed: Claimed,
 }
 
 impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
     /// Returns the row groups of a file. The pages of a row group may have at most `limit` bytes.
+    /// If it `skims`, columns whose statistics tell the only value are not read.
     pub fn all(
         file: &'a Arc<R>,
         metadata: &'a ParquetMetaData,
         limit: u64,
+        skims: bool,
     ) -> impl Iterator<Item = Result<Self, Stop>> {
         metadata.row_groups().iter().enumerate().map(move |(number, group)| {
             let rows = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
-            Ok(Self { file, group, rows, number, claimed: Claimed::new(limit) })
+            Ok(Self { file, group, rows, number, skims, claimed: Claimed::new(limit) })
         })
     }
 
@@ -63,6 +68,23 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
                 descriptor.logical_type_ref()
             )));
         }
+        let nullable = descriptor.max_def_level() > 0;
+        let mut closed = OpenColumn {
+            column,
+            nullable,
+            reader: None,
+            same: None,
+            values: Vec::new(),
+            levels: Vec::new(),
+            nulls: false,
+            texts: FoundTexts::default(),
+        };
+        if self.skims
+            && let Some(same) = same_value(chunk)
+        {
+            closed.same = same;
+            return Ok(closed);
+        }
         let is_text = column.kind() == ColumnType::Text;
         let claim =
             claims::of_chunk(&**self.file, chunk, is_text).map_err(|e| format!("column {name}: {e}"))?;
@@ -70,7 +92,6 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
             let what = format!("row group {} with the column {name} claims", self.number);
             Stop::Memory { what, bytes, limit: self.claimed.limit }
         })?;
-        let nullable = descriptor.max_def_level() > 0;
         let broken = |e: ParquetError| format!("its columns cannot be read: {name}: {e}");
         let pages =
             SerializedPageReader::new(Arc::clone(self.file), chunk, self.rows, None).map_err(broken)?;
@@ -81,7 +102,7 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         } else {
             (get_column_reader(descriptor, Box::new(pages)), FoundTexts::default())
         };
-        Ok(OpenColumn { column, nullable, reader, levels: Vec::new(), texts })
+        Ok(OpenColumn { reader: Some(reader), texts, ..closed })
     }
 }
 
@@ -95,13 +116,19 @@ fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError>
         && found.logical_type_ref() == expected.get_basic_info().logical_type_ref())
 }
 
-/// A column of a row group that is being read.
+/// A column of a row group that is being read, with the values of the last rows.
 pub(super) struct OpenColumn {
     column: Column,
     nullable: bool,
-    reader: ColumnReader,
-    /// The definition levels of the last rows, kept for their memory.
+    /// `None` if each row has the same value, which is in `same`.
+    reader: Option<ColumnReader>,
+    same: Option<u64>,
+    /// The values as numbers: flags are 0 and 1, texts are their places; null is 0.
+    values: Vec<u64>,
+    /// The definition levels, of a column that may have nulls: 0 is null.
     levels: Vec<i16>,
+    /// Whether some of these values are null.
+    nulls: bool,
     texts: FoundTexts,
 }
 
@@ -111,43 +138,66 @@ impl OpenColumn {
         self.column
     }
 
-    /// Reads the next `rows` numbers; of a column of text, the places of its texts. `of` makes a
-    /// value of each number.
-    pub fn numbers<V: Copy>(
-        &mut self,
-        rows: usize,
-        values: &mut Vec<Option<V>>,
-        of: impl Fn(u64) -> Option<V>,
-    ) -> Result<(), String> {
-        let name = self.column.name();
-        let large = |number| format!("the column {name} has {number}, which is too large for it");
-        let of = |number| of(number).ok_or_else(|| large(number));
-        let (nullable, levels) = (self.nullable, &mut self.levels);
+    /// Returns whether all rows of the row group have the same value.
+    pub fn is_same(&self) -> bool {
+        self.reader.is_none()
+    }
+
+    /// Returns a value of the rows that were read last.
+    pub fn get(&self, i: usize) -> Option<u64> {
+        if self.is_same() {
+            return self.same;
+        }
+        if self.nulls && self.levels.get(i).is_none_or(|level| *level == 0) {
+            return None;
+        }
+        self.values.get(i).copied()
+    }
+
+    /// Reads the values of the next rows. `most` is the largest number that is possible.
+    pub fn read(&mut self, rows: usize, most: u64) -> Result<(), String> {
+        let Self { nullable, levels, values, .. } = self;
+        let (name, nullable) = (self.column.name(), *nullable);
+        let is_signed = self.column.kind() == ColumnType::I64;
         match &mut self.reader {
-            ColumnReader::Int32ColumnReader(reader) => {
+            None => return Ok(()),
+            Some(ColumnReader::Int32ColumnReader(reader)) => {
                 let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
-                spread(nullable, levels, &found, values, |number| of(u64::from(number.cast_unsigned())))
+                spread(levels, &found, values, |number| u64::from(number.cast_unsigned()));
             }
-            ColumnReader::Int64ColumnReader(reader) => {
+            Some(ColumnReader::Int64ColumnReader(reader)) => {
                 let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
-                if self.column.kind() == ColumnType::I64 && found.iter().any(|number| *number < 0) {
+                if is_signed && found.iter().any(|number| *number < 0) {
                     let e = ParquetError::General("it has a negative number".to_owned());
                     return Err(unreadable(name, &e));
                 }
-                spread(nullable, levels, &found, values, |number| of(number.cast_unsigned()))
+                spread(levels, &found, values, i64::cast_unsigned);
             }
-            _ => Err(format!("the column {name} has no numbers")),
+            Some(ColumnReader::BoolColumnReader(reader)) => {
+                let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
+                spread(levels, &found, values, u64::from);
+            }
+            Some(_) => return Err(format!("the column {name} has a type that no column has")),
+        }
+        if let Some(number) = values.iter().find(|number| **number > most) {
+            return Err(format!("the column {name} has {number}, which is too large for it"));
+        }
+        self.nulls = nullable && self.levels.contains(&0);
+        Ok(())
+    }
+
+    /// Adds the values of the last rows to a hash for each row.
+    pub fn mix(&self, hashes: &mut [u64]) {
+        for (hash, value) in hashes.iter_mut().zip(&self.values) {
+            *hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
     }
 
-    /// Reads the next `rows` flags.
-    pub fn flags(&mut self, rows: usize, values: &mut Vec<Option<bool>>) -> Result<(), String> {
-        let name = self.column.name();
-        let ColumnReader::BoolColumnReader(reader) = &mut self.reader else {
-            return Err(format!("the column {name} has no flags"));
-        };
-        let found = read(reader, self.nullable, rows, &mut self.levels).map_err(|e| unreadable(name, &e))?;
-        spread(self.nullable, &self.levels, &found, values, Ok)
+    /// Notes which of the last rows differ from the rows at `places` of a list of values.
+    pub fn compare(&self, values: &[Option<u64>], places: &[u32], differs: &mut [bool]) {
+        for (i, (place, differs)) in places.iter().zip(differs).enumerate() {
+            *differs |= values.get(*place as usize) != Some(&self.get(i));
+        }
     }
 
     /// Takes the texts that were found since the last call. Their places go on after those of the
@@ -187,26 +237,44 @@ fn read<T: DataType>(
     Ok(values)
 }
 
-/// Gives each row its value.
-fn spread<N: Copy, V: Copy>(
-    nullable: bool,
-    levels: &[i16],
-    found: &[N],
-    values: &mut Vec<Option<V>>,
-    of: impl Fn(N) -> Result<V, String>,
-) -> Result<(), String> {
+/// Gives each row its value, as a number.
+fn spread<N: Copy>(levels: &[i16], found: &[N], values: &mut Vec<u64>, of: impl Fn(N) -> u64) {
     values.clear();
-    if found.is_empty() {
-        values.resize(levels.len(), None);
-        return Ok(());
+    if found.len() >= levels.len() {
+        values.extend(found.iter().map(|number| of(*number)));
+    } else if found.is_empty() {
+        values.resize(levels.len(), 0);
+    } else {
+        let mut found = found.iter();
+        values.extend(levels.iter().map(|level| match level {
+            0 => 0,
+            _ => found.next().map_or(0, |number| of(*number)),
+        }));
     }
-    values.reserve(levels.len().max(found.len()));
-    if !nullable || found.len() == levels.len() {
-        return found.iter().try_for_each(|number| of(*number).map(|value| values.push(Some(value))));
+}
+
+/// Returns the value that all rows of a chunk have, as its statistics tell; `None` if they do not.
+/// Of texts only that they are null.
+fn same_value(chunk: &ColumnChunkMetaData) -> Option<Option<u64>> {
+    let statistics = chunk.statistics()?;
+    let (nulls, values) = (statistics.null_count_opt()?, u64::try_from(chunk.num_values()).ok()?);
+    if nulls == values {
+        return Some(None);
     }
-    let mut found = found.iter();
-    levels.iter().try_for_each(|level| {
-        let number = if *level > 0 { found.next() } else { None };
-        number.map(|number| of(*number)).transpose().map(|value| values.push(value))
-    })
+    if nulls > 0 {
+        return None;
+    }
+    match statistics {
+        Statistics::Boolean(of) => {
+            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| u64::from(*v))
+        }
+        Statistics::Int32(of) => {
+            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| u64::from(v.cast_unsigned()))
+        }
+        Statistics::Int64(of) => {
+            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| v.cast_unsigned())
+        }
+        _ => None,
+    }
+    .map(Some)
 }

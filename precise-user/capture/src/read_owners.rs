@@ -4,7 +4,7 @@ use parquet::file::reader::ChunkReader;
 use rustc_hash::FxHashSet;
 
 use super::file::Column;
-use super::read_columns::GroupReader;
+use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use super::read_values::{NameColumn, NumberColumn, TextColumn};
 use precise_model::{Name, NameId, Names, Owner};
@@ -46,6 +46,12 @@ impl CgroupColumns {
             column.read(rows, |text| Ok(text.to_owned()))?;
         }
         Ok(owners.add(rows, self, names))
+    }
+
+    /// Adds the columns that tell cgroups apart to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.id.visit(all);
+        self.path.visit(all);
     }
 
     pub fn id(&self, i: usize) -> u64 {

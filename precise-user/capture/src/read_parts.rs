@@ -4,7 +4,7 @@ use parquet::file::reader::ChunkReader;
 use rustc_hash::FxHashMap;
 
 use super::file::Column;
-use super::read_columns::GroupReader;
+use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use super::read_values::{FlagColumn, NameColumn, NumberColumn, TextColumn};
 use super::stack_json::{self, JsonFrame};
@@ -76,6 +76,11 @@ impl TaskColumns {
     pub fn read(&mut self, rows: usize, names: &mut Names) -> Result<(), String> {
         self.number.read(rows)?;
         self.name.read(rows, names)
+    }
+
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.number.visit(all);
+        self.name.visit(all);
     }
 
     pub fn get(&self, i: usize) -> (u32, Name) {
@@ -183,6 +188,24 @@ impl CodeColumns {
         Ok(())
     }
 
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.address.visit(all);
+        self.module.visit(all);
+        self.file_offset.visit(all);
+        self.function.visit(all);
+        if let Some(place) = &self.place {
+            place.build_id.visit(all);
+            place.function_offset.visit(all);
+        }
+        if let Some(line) = &self.line {
+            line.source.visit(all);
+            line.line.visit(all);
+        }
+        if let Some(inlined) = &self.inlined {
+            inlined.visit(all);
+        }
+    }
+
     /// Returns the location of a row, which is added to the capture if it is new.
     pub fn get(
         &mut self,
@@ -285,6 +308,14 @@ impl StackColumns {
         self.end.read(rows, |text| Ok(ChainEnd::parse(text)))
     }
 
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.callers.visit(all);
+        self.reason.visit(all);
+        self.elsewhere.visit(all);
+        self.cut.visit(all);
+        self.end.visit(all);
+    }
+
     /// Returns the chain of a row, which is added to the capture if it is new.
     pub fn get(&mut self, i: usize, capture: &mut Capture, tables: &mut Tables) -> Chain {
         let Some((key, callers)) = self.callers.key(i).zip(self.callers.get(i)) else {
@@ -327,6 +358,14 @@ impl DataColumns {
         self.offset.read(rows)?;
         self.variable.read(rows, names)?;
         self.variable_offset.read(rows)
+    }
+
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.address.visit(all);
+        self.region.visit(all);
+        self.offset.visit(all);
+        self.variable.visit(all);
+        self.variable_offset.visit(all);
     }
 
     /// Returns the location of a row, which is added to the capture if it is new.

@@ -7,11 +7,12 @@ use super::file::Column;
 use super::fold::Folding;
 use super::joining::Joining;
 use super::limits::ReadLimits;
-use super::read_columns::GroupReader;
+use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use super::read_owners::{CgroupColumns, ReadOwners};
 use super::read_parts::{CodeColumns, DataColumns, StackColumns, Tables, TaskColumns};
 use super::read_values::{FlagColumn, NumberColumn};
+use super::repeats::Repeats;
 use precise_model::{Capture, Chain, Measures, Meta, Name, Outcome, Projection, Reason, Row, RowPart};
 
 /// The number of rows that are decoded at one time. Their columns should fit into a core's cache.
@@ -24,6 +25,7 @@ pub(super) struct Rows {
     tables: Tables,
     owners: ReadOwners,
     joining: Joining,
+    repeats: Repeats,
     folding: Folding,
     /// The number of rows that were read.
     read: u64,
@@ -42,6 +44,7 @@ impl Rows {
             tables: Tables::default(),
             owners: ReadOwners::default(),
             joining,
+            repeats: Repeats::default(),
             folding: Folding::new(limits.rows),
             read: 0,
             kept,
@@ -63,13 +66,73 @@ impl Rows {
     /// Adds a row group. The error describes what is wrong with it.
     pub(super) fn add(&mut self, group: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), Stop> {
         let mut columns = Columns::open(group, self.parts)?;
-        let mut left = group.rows();
+        let repeats = self.joining.is_on();
+        let (mut left, mut different) = (group.rows(), 0);
         while left > 0 {
             let rows = left.min(BATCH);
             left -= rows;
-            self.add_rows(&mut columns, rows)?;
+            if repeats {
+                self.add_repeats(&mut columns, rows)?;
+                if left == 0 || self.repeats.is_full() {
+                    different += self.take_repeats()?;
+                }
+            } else {
+                self.add_rows(&mut columns, rows)?;
+            }
+        }
+        if repeats && different > group.rows() / 2 {
+            self.joining.stop();
         }
         Ok(())
+    }
+
+    /// Adds rows of which most are likely to be equal to others of the row group.
+    fn add_repeats(&mut self, columns: &mut Columns, rows: usize) -> Result<(), Stop> {
+        self.kept += columns.read(rows, &mut self.capture, &mut self.owners, self.limits.list())?;
+        let [new, alone] = self.repeats.find(&columns.different(), rows);
+        let Self { capture, tables, folding, joining, repeats, .. } = self;
+        let mut made = |i: &usize| {
+            let mut row = columns.row(*i, capture, tables)?;
+            row.epoch = folding.epoch(row.epoch);
+            Ok(row)
+        };
+        let new = new.iter().map(&mut made).collect::<Result<Vec<_>, String>>()?;
+        let alone = alone.iter().map(made).collect::<Result<Vec<_>, String>>()?;
+        repeats.insert(new);
+        alone.into_iter().for_each(|row| joining.add(&mut capture.rows, row));
+        self.read += rows as u64;
+        self.check_kept(0)
+    }
+
+    /// Moves the rows that were found so far into the capture. Returns how many different ones
+    /// there are.
+    fn take_repeats(&mut self) -> Result<usize, Stop> {
+        let rows = self.repeats.take();
+        for (row, times) in &rows {
+            self.joining.add_repeated(&mut self.capture.rows, *row, *times);
+        }
+        self.make_room().map(|()| rows.len())
+    }
+
+    /// Checks that what the rows so far name takes no more than it may. `more` rows were read since
+    /// they were counted.
+    fn check_kept(&self, more: u64) -> Result<(), Stop> {
+        let kept = self.kept.saturating_add(self.tables.bytes);
+        let kept = kept.saturating_add(self.capture.names.bytes() as u64);
+        if kept > self.limits.kept() {
+            let what = format!("what its first {} rows name takes", self.read + more);
+            return Err(Stop::Memory { what, bytes: kept, limit: self.limits.kept() });
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self) -> Result<(), Stop> {
+        let before = self.capture.rows.len();
+        let fits = self.folding.make_room(&mut self.capture.rows, self.capture.meta.epochs.len());
+        if self.capture.rows.len() != before {
+            self.joining.forget();
+        }
+        if fits { Ok(()) } else { Err(Stop::TooLarge) }
     }
 
     fn add_rows(&mut self, columns: &mut Columns, rows: usize) -> Result<(), Stop> {
@@ -80,23 +143,13 @@ impl Rows {
             self.capture.rows.reserve_exact(rows.max(before / 8));
         }
         for i in 0..rows {
-            let kept = self.kept.saturating_add(self.tables.bytes);
-            let kept = kept.saturating_add(self.capture.names.bytes() as u64);
-            if kept > self.limits.kept() {
-                let what = format!("what its first {} rows name takes", self.read + i as u64);
-                return Err(Stop::Memory { what, bytes: kept, limit: self.limits.kept() });
-            }
+            self.check_kept(i as u64)?;
             let mut row = columns.row(i, &mut self.capture, &mut self.tables)?;
             row.epoch = self.folding.epoch(row.epoch);
             self.joining.add(&mut self.capture.rows, row);
         }
         self.read += rows as u64;
-        let before = self.capture.rows.len();
-        let fits = self.folding.make_room(&mut self.capture.rows, self.capture.meta.epochs.len());
-        if self.capture.rows.len() != before {
-            self.joining.forget();
-        }
-        if fits { Ok(()) } else { Err(Stop::TooLarge) }
+        self.make_room()
     }
 }
 
@@ -202,6 +255,53 @@ impl Columns {
         }
         self.latency_max.read(rows)?;
         Ok(kept)
+    }
+
+    /// Returns the columns that tell rows apart: those in which the rows of the row group differ.
+    fn different(&self) -> Vec<&OpenColumn> {
+        let mut all = Vec::new();
+        if let Some(epoch) = &self.epoch {
+            epoch.visit(&mut all);
+        }
+        self.event.visit(&mut all);
+        if let Some(cpu) = &self.cpu {
+            cpu.visit(&mut all);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.visit(&mut all);
+        }
+        for task in [&self.process, &self.thread].into_iter().flatten() {
+            task.visit(&mut all);
+        }
+        self.kernel.visit(&mut all);
+        if let Some(code) = &self.code {
+            code.visit(&mut all);
+        }
+        if let Some(stacks) = &self.stacks {
+            stacks.visit(&mut all);
+        }
+        if let Some(data) = &self.data {
+            data.visit(&mut all);
+        }
+        for column in [&self.data_src, &self.page_size].into_iter().flatten() {
+            column.visit(&mut all);
+        }
+        for column in self.outcome.iter().flatten() {
+            column.visit(&mut all);
+        }
+        if let Some(bucket) = &self.bucket {
+            bucket.visit(&mut all);
+        }
+        self.exact.visit(&mut all);
+        if let Some(width) = &self.width {
+            width.visit(&mut all);
+        }
+        for column in [&self.count, &self.period_sum, &self.latency_sum] {
+            column.visit(&mut all);
+        }
+        self.latency_max.visit(&mut all);
+        all.retain(|column| !column.is_same());
+        all
     }
 
     /// Returns a row of those that were read last. Locations that are new are added to the capture.

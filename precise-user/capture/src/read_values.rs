@@ -1,5 +1,7 @@
 //! Columns of a row group, converted to the types of the model.
 
+use std::marker::PhantomData;
+
 use parquet::file::reader::ChunkReader;
 
 use super::file::Column;
@@ -7,28 +9,35 @@ use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use precise_model::{Name, NameId, Names, Reason};
 
-/// A column of numbers.
+/// A column of numbers of the type `T`.
 pub(super) struct NumberColumn<T> {
     open: OpenColumn,
-    values: Vec<Option<T>>,
+    kind: PhantomData<T>,
 }
 
-impl<T: Copy + TryFrom<u64>> NumberColumn<T> {
+impl<T: TryFrom<u64>> NumberColumn<T> {
     pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        Ok(Self { open: group.open(column)?, values: Vec::new() })
+        Ok(Self { open: group.open(column)?, kind: PhantomData })
     }
 
     /// Reads the values of the next rows.
     pub fn read(&mut self, rows: usize) -> Result<(), String> {
-        self.open.numbers(rows, &mut self.values, |number| T::try_from(number).ok())
+        // The shift by all 64 bits is 0.
+        let bits = 8 * size_of::<T>() as u32;
+        self.open.read(rows, 1_u64.checked_shl(bits).unwrap_or(0).wrapping_sub(1))
     }
 
     pub fn get(&self, i: usize) -> Option<T> {
-        self.values.get(i).copied().flatten()
+        self.open.get(i).and_then(|number| T::try_from(number).ok())
     }
 
     pub fn must(&self, i: usize) -> Result<T, String> {
         self.get(i).ok_or_else(|| needed(self.open.column()))
+    }
+
+    /// Adds the column to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        all.push(&self.open);
     }
 }
 
@@ -37,40 +46,41 @@ fn needed(column: Column) -> String {
 }
 
 /// A column of flags.
-pub(super) struct FlagColumn {
-    open: OpenColumn,
-    values: Vec<Option<bool>>,
-}
+pub(super) struct FlagColumn(NumberColumn<u8>);
 
 impl FlagColumn {
     pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        Ok(Self { open: group.open(column)?, values: Vec::new() })
+        NumberColumn::open(group, column).map(Self)
     }
 
     /// Reads the values of the next rows.
     pub fn read(&mut self, rows: usize) -> Result<(), String> {
-        self.open.flags(rows, &mut self.values)
+        self.0.read(rows)
     }
 
     pub fn get(&self, i: usize) -> Option<bool> {
-        self.values.get(i).copied().flatten()
+        self.0.get(i).map(|flag| flag != 0)
     }
 
     pub fn must(&self, i: usize) -> Result<bool, String> {
-        self.get(i).ok_or_else(|| needed(self.open.column()))
+        self.0.must(i).map(|flag| flag != 0)
+    }
+
+    /// Adds the column to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.0.visit(all);
     }
 }
 
 /// A column of text, each distinct text turned into a `T` once for the row group.
 pub(super) struct TextColumn<T> {
     open: OpenColumn,
-    keys: Vec<Option<u32>>,
     values: Vec<T>,
 }
 
 impl<T> TextColumn<T> {
     pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        Ok(Self { open: group.open(column)?, keys: Vec::new(), values: Vec::new() })
+        Ok(Self { open: group.open(column)?, values: Vec::new() })
     }
 
     /// Reads the values of the next rows.
@@ -79,17 +89,22 @@ impl<T> TextColumn<T> {
         rows: usize,
         convert: impl FnMut(&str) -> Result<T, String>,
     ) -> Result<(), String> {
-        self.open.numbers(rows, &mut self.keys, |key| u32::try_from(key).ok())?;
+        self.open.read(rows, u64::from(u32::MAX))?;
         self.open.texts(&mut self.values, convert)
     }
 
     /// Returns the place of a row's text among the distinct texts of the row group.
     pub fn key(&self, i: usize) -> Option<u32> {
-        self.keys.get(i).copied().flatten()
+        self.open.get(i).and_then(|key| u32::try_from(key).ok())
     }
 
     pub fn get(&self, i: usize) -> Option<&T> {
         self.values.get(self.key(i)? as usize)
+    }
+
+    /// Adds the column to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        all.push(&self.open);
     }
 }
 
@@ -112,6 +127,12 @@ impl NameColumn {
         self.name.read(rows, |text| Ok(names.intern(text)))?;
         // A newer writer may have reasons that this version does not know: they still are reasons.
         self.reason.read(rows, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))
+    }
+
+    /// Adds the columns to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.name.visit(all);
+        self.reason.visit(all);
     }
 
     /// Returns whether the row has a name, or a reason for its lack.
