@@ -363,7 +363,13 @@ fn clusters(capture: &Capture, rows: &[&Row], variables: bool) -> Vec<Cluster> {
             _ => found.push(Cluster { place, first: offset, last: offset, samples }),
         }
     }
-    found.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.place.cmp(&b.place)).then(a.first.cmp(&b.first)));
+    // The numbers of names depend on what else was read.
+    let names = &capture.names;
+    let told = |c: &Cluster| {
+        let Home { base, region, variable } = c.place;
+        (base, text(names, region), variable.map(|id| names.get(id)), c.first)
+    };
+    found.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| told(a).cmp(&told(b))));
     found
 }
 
