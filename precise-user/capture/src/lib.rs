@@ -42,7 +42,6 @@ mod file_output;
 mod file_tests;
 pub mod fold;
 mod group_file;
-mod joining;
 mod limits;
 mod owner;
 #[cfg(test)]

@@ -5,7 +5,6 @@ use precise_common::latency;
 
 use super::file::Column;
 use super::fold::Folding;
-use super::joining::Joining;
 use super::limits::ReadLimits;
 use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
@@ -13,7 +12,7 @@ use super::read_owners::{CgroupColumns, ReadOwners};
 use super::read_parts::{CodeColumns, DataColumns, StackColumns, Tables, TaskColumns};
 use super::read_values::{FlagColumn, NumberColumn};
 use super::repeats::Repeats;
-use precise_model::{Capture, Chain, Measures, Meta, Name, Outcome, Projection, Reason, Row, RowPart};
+use precise_model::{Capture, Chain, Joining, Measures, Meta, Name, Outcome, Projection, Reason, Row, RowPart};
 
 /// The number of rows that are decoded at one time. Their columns should fit into a core's cache.
 const BATCH: usize = 2048;

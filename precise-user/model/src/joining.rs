@@ -1,11 +1,12 @@
-//! Joins rows that have become equal because parts of them were not read.
+//! Joins rows that have become equal because parts of them were left out.
 
 use std::hash::BuildHasher as _;
 
 use hashbrown::HashTable;
 use precise_common::ledger::Counter;
-use precise_model::{EventInfo, Measures, Meta, Row};
 use rustc_hash::FxBuildHasher;
+
+use crate::{EventInfo, Measures, Meta, Row};
 
 /// The number of rows after which joining goes on only if it is worth it.
 const TRIED: u64 = 32 * 1024;
@@ -17,7 +18,7 @@ const WORTH: u64 = 4;
 /// Rows are joined only if no answer can tell: what is known of each sample stays known. So all
 /// samples of both rows have the same latency, and stand for the same number of events on average.
 #[derive(Debug)]
-pub(super) struct Joining {
+pub struct Joining {
     /// The rows that others can be joined with, by their hash: the place in the list, and the
     /// number of events that a sample stands for.
     places: HashTable<(u32, u64)>,
@@ -130,8 +131,8 @@ fn dimensions(row: &Row) -> Row {
 mod tests {
     use super::Joining;
     use precise_common::ledger::Counter;
-    use precise_model::testing::CaptureBuilder;
-    use precise_model::{Capture, Measures, RateChange, Row};
+    use crate::testing::CaptureBuilder;
+    use crate::{Capture, Measures, RateChange, Row};
 
     /// Returns the rows of a capture, joined.
     fn joined(capture: &Capture) -> Vec<Measures> {
