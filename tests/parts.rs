@@ -166,7 +166,9 @@ fn a_filter_reads_what_it_tests() -> Result<()> {
     let view = precise::views::registry::find("report").context("no report")?;
     let values = OptionValues::defaults(view.description().options).with("by", "kernel");
     let mut answered = 0;
-    for filter in ["pid > 0", "comm == nothing || latency >= 64", "addr >= 0x1000", "user", "mem_op == load", "tid > 0"] {
+    for filter in
+        ["pid > 0", "comm == nothing || latency >= 64", "addr >= 0x1000", "user", "mem_op == load", "tid > 0"]
+    {
         let flags = precise::filter::FilterFlags::default().with_filter(filter)?;
         let part = WantedPart { flags, time: None };
         let asked = Asked { view, values: &values, part: &part };

@@ -12,7 +12,9 @@ use super::read_owners::{CgroupColumns, ReadOwners};
 use super::read_parts::{CodeColumns, DataColumns, StackColumns, Tables, TaskColumns};
 use super::read_values::{FlagColumn, NumberColumn};
 use super::repeats::Repeats;
-use precise_model::{Capture, Chain, Joining, Measures, Meta, Name, Outcome, Projection, Reason, Row, RowPart};
+use precise_model::{
+    Capture, Chain, Joining, Measures, Meta, Name, Outcome, Projection, Reason, Row, RowPart,
+};
 
 /// The number of rows that are decoded at one time. Their columns should fit into a core's cache.
 const BATCH: usize = 2048;

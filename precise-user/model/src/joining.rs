@@ -130,9 +130,9 @@ fn dimensions(row: &Row) -> Row {
 #[cfg(test)]
 mod tests {
     use super::Joining;
-    use precise_common::ledger::Counter;
     use crate::testing::CaptureBuilder;
     use crate::{Capture, Measures, RateChange, Row};
+    use precise_common::ledger::Counter;
 
     /// Returns the rows of a capture, joined.
     fn joined(capture: &Capture) -> Vec<Measures> {

@@ -39,13 +39,13 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
         setting.run(&setting.command(Tool::Precise, &format!("import -q -o {} views.data", file(at))))?;
         fs::remove_file(&recording)?;
     }
-    let note = "Captures imported from recordings of loads. Samples have a million different addresses, one \
-                after the other, so that each sample is a row. What a view may hold is bounded: of a larger \
-                capture, the times of rows get coarser.";
+    let note = "CPU time, of one thread. The captures are imported from recordings of loads, whose samples have \
+                a million different addresses, one after the other, so that each sample is a row. Views that \
+                need no addresses do not read them.";
     let time = Growth::new("Time to the answer", "s", note, "rows", &ROWS);
     let time = VIEWS.into_iter().fold(time, |growth, (name, text)| {
         let setting = Rc::clone(setting);
-        growth.with(name, move |at| Ok(setting.run(&asked(&setting, text, at))?.seconds))
+        growth.with(name, move |at| Ok(setting.run(&asked(&setting, text, at))?.cpu_seconds))
     });
     let memory = Growth::new("Memory of the answer", "MB", "", "rows", &ROWS);
     let memory = VIEWS.into_iter().take(1).fold(memory, |growth, (name, text)| {
@@ -85,7 +85,7 @@ const SUMS: [(&str, &str, &str, &str); 3] = [
 /// Asks for the same sums as DuckDB does.
 fn sums(setting: &Rc<Setting>, (title, view, columns, sums): (&str, &str, &str, &str)) -> Question {
     let at = ROWS.len() - 1;
-    let note = "Both use one thread; start, reading and printing are included. What precise prints has \
+    let note = "CPU time, of one thread each; start, reading and printing are included. What precise prints has \
                 intervals, percentiles and the verdict beside the sums.";
     let question = Question::new(format!("{title}, of 10,000,000 rows"), "s", note);
     let ours = asked(setting, view, at);
@@ -97,6 +97,8 @@ fn sums(setting: &Rc<Setting>, (title, view, columns, sums): (&str, &str, &str, 
     let theirs = theirs.to_vec();
     [(Tool::Precise, ours), (Tool::DuckDb, theirs)].into_iter().fold(question, |question, (tool, command)| {
         let setting = Rc::clone(setting);
-        question.with(tool, vec![command], move |commands| setting.seconds(commands))
+        question.with(tool, vec![command], move |commands| {
+            commands.iter().map(|command| Ok(setting.run(command)?.cpu_seconds)).sum()
+        })
     })
 }
