@@ -8,6 +8,7 @@ mod documents;
 mod duckdb;
 mod mcp;
 mod otlp;
+mod parts;
 mod readers;
 mod recordings;
 mod schemas;

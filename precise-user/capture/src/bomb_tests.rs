@@ -117,7 +117,7 @@ fn one_list_in_every_row() {
 fn pages_of_equal_texts() {
     let bytes = file(5000, false, |_, batch| text(batch, Column::Function, "f".repeat(10_000)));
     let error = refused(bytes).to_string();
-    let claim = "row group 0 with the column function claims 49 MiB, and the limit is 4 MiB";
+    let claim = "row group 0 with the column function claims 48 MiB, and the limit is 4 MiB";
     assert!(error.contains(claim), "{error}");
 }
 

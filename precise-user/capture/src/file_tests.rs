@@ -30,7 +30,7 @@ fn small() -> Capture {
     builder.build()
 }
 
-fn bytes_of(capture: &Capture) -> Vec<u8> {
+pub(super) fn bytes_of(capture: &Capture) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.parquet");
     capture.write(&path).unwrap();
@@ -418,7 +418,7 @@ fn code_strategy(n: usize) -> impl Strategy<Value = CodeLocation> {
     )
 }
 
-fn capture_strategy() -> impl Strategy<Value = Capture> {
+pub(super) fn capture_strategy() -> impl Strategy<Value = Capture> {
     (proptest::collection::vec(".{0,12}", 1..8), 1..4usize, 1..4usize).prop_flat_map(
         |(texts, epochs, events)| {
             let mut names = Names::default();

@@ -50,6 +50,10 @@ impl Folding {
         if rows.len() <= self.limit {
             return true;
         }
+        // Rows that came since do not know those of their joined epoch.
+        if self.halved > 0 {
+            add_up(rows);
+        }
         // Goes below the limit by a quarter, or each following batch would join epochs again.
         while rows.len() > self.limit / 4 * 3 && epochs.saturating_sub(1) >> self.halved > 0 {
             self.halved += 1;

@@ -23,7 +23,7 @@ use super::read_error::{ReadError, Stop};
 use super::read_rows::Rows;
 use super::temporary::temporary;
 use super::{CaptureWriter, WriteError};
-use precise_model::{Capture, Meta, SCHEMA_VERSION};
+use precise_model::{Capture, Meta, Projection, SCHEMA_VERSION};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// The size of the smallest Parquet file: magic, footer length, magic.
@@ -37,6 +37,13 @@ thread_local! {
 /// print it.
 pub fn panics_are_answered() -> bool {
     PANICS_ARE_ANSWERED.get()
+}
+
+/// Chooses the parts of rows that are read, by what a capture says about itself.
+pub type WantedParts<'a> = dyn Fn(&Meta) -> Projection + 'a;
+
+fn everything(_: &Meta) -> Projection {
+    Projection::EVERYTHING
 }
 
 /// Captures as files.
@@ -77,14 +84,40 @@ pub trait CaptureFile: Sized {
     /// # Errors
     ///
     /// Returns an error like [`CaptureFile::read`].
-    fn read_limited(path: &Path, limits: &ReadLimits) -> Result<Self, ReadError>;
+    fn read_limited(path: &Path, limits: &ReadLimits) -> Result<Self, ReadError> {
+        Self::read_parts(path, limits, &everything)
+    }
+
+    /// Reads a capture like [`CaptureFile::read_limited`], but of its rows only the parts that
+    /// `wanted` returns. Columns of other parts are not read, and may be damaged. Rows that are
+    /// equal without them are joined, if no number loses by it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error like [`CaptureFile::read`].
+    fn read_parts(path: &Path, limits: &ReadLimits, wanted: &WantedParts<'_>) -> Result<Self, ReadError>;
 
     /// Reads a capture from an open file; `label` names it in errors.
     ///
     /// # Errors
     ///
     /// Returns an error like [`CaptureFile::read`].
-    fn read_file(file: File, label: &str, limits: &ReadLimits) -> Result<Self, ReadError>;
+    fn read_file(file: File, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
+        Self::read_file_parts(file, label, limits, &everything)
+    }
+
+    /// Reads parts of a capture, as [`CaptureFile::read_parts`] does, from an open file; `label`
+    /// names it in errors.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error like [`CaptureFile::read`].
+    fn read_file_parts(
+        file: File,
+        label: &str,
+        limits: &ReadLimits,
+        wanted: &WantedParts<'_>,
+    ) -> Result<Self, ReadError>;
 
     /// Reads a capture from memory; `label` names it in errors.
     ///
@@ -103,7 +136,7 @@ pub trait CaptureFile: Sized {
 }
 
 impl CaptureFile for Capture {
-    fn read_limited(path: &Path, limits: &ReadLimits) -> Result<Self, ReadError> {
+    fn read_parts(path: &Path, limits: &ReadLimits, wanted: &WantedParts<'_>) -> Result<Self, ReadError> {
         let label = path.display().to_string();
         let unreadable = |source| ReadError::Unreadable { path: label.clone(), source };
         let file = if path == Path::new("-") {
@@ -118,15 +151,20 @@ impl CaptureFile for Capture {
             }
             if kind.is_file() { file } else { spool(&mut file).map_err(unreadable)? }
         };
-        read_chunks(file, &label, limits)
+        read_chunks(file, &label, limits, wanted)
     }
 
-    fn read_file(file: File, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
-        read_chunks(file, label, limits)
+    fn read_file_parts(
+        file: File,
+        label: &str,
+        limits: &ReadLimits,
+        wanted: &WantedParts<'_>,
+    ) -> Result<Self, ReadError> {
+        read_chunks(file, label, limits, wanted)
     }
 
     fn read_bytes(bytes: Bytes, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
-        read_chunks(bytes, label, limits)
+        read_chunks(bytes, label, limits, &everything)
     }
 
     fn write(&self, path: &Path) -> Result<(), WriteError> {
@@ -143,10 +181,11 @@ fn read_chunks<R: ChunkReader + 'static>(
     reader: R,
     label: &str,
     limits: &ReadLimits,
+    wanted: &WantedParts<'_>,
 ) -> Result<Capture, ReadError> {
     // Unwind safety: everything that the closure touches is created inside it, or is not used after
     // a panic.
-    let read = AssertUnwindSafe(|| read_parquet(reader, label, limits));
+    let read = AssertUnwindSafe(|| read_parquet(reader, label, limits, wanted));
     let outer = PANICS_ARE_ANSWERED.replace(true);
     let result = std::panic::catch_unwind(read).unwrap_or_else(|_| {
         Err(ReadError::Corrupt {
@@ -162,6 +201,7 @@ fn read_parquet<R: ChunkReader + 'static>(
     reader: R,
     label: &str,
     limits: &ReadLimits,
+    wanted: &WantedParts<'_>,
 ) -> Result<Capture, ReadError> {
     let path = || label.to_owned();
     let corrupt = |what: String| ReadError::Corrupt { path: path(), what };
@@ -222,12 +262,11 @@ fn read_parquet<R: ChunkReader + 'static>(
         .map_err(|_| corrupt("its number of rows is negative".to_owned()))?;
 
     check_chunks(&metadata, reader.len()).map_err(corrupt)?;
-    let mut rows = Rows::new(meta, limits, kept);
-    GroupReader::for_each(&Arc::new(reader), &metadata, limits.pages(), |batch| {
-        rows.add(batch)?;
-        if rows.make_room() { Ok(()) } else { Err(Stop::TooLarge) }
-    })
-    .map_err(|stop| match stop {
+    let parts = wanted(&meta);
+    let mut rows = Rows::new(meta, parts, limits, kept);
+    let reader = Arc::new(reader);
+    let mut groups = GroupReader::all(&reader, &metadata, limits.pages(), parts != Projection::EVERYTHING);
+    groups.try_for_each(|group| rows.add(&mut group?)).map_err(|stop| match stop {
         Stop::Corrupt(what) => corrupt(what),
         Stop::TooLarge => ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows },
         Stop::Memory { what, bytes, limit } => ReadError::Memory { path: path(), what, bytes, limit },

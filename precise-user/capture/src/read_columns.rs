@@ -1,84 +1,51 @@
-//! Reads the columns of a file in batches of rows. The bytes are not trusted.
+//! Reads the columns of a row group, some rows at a time. The bytes are not trusted.
 
 use std::sync::Arc;
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
-use parquet::data_type::{ByteArray, DataType};
+use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
-use rustc_hash::FxHashMap;
 
-use super::batch::{ColumnValues, DistinctTexts};
 use super::claims;
-use super::file::{Column, ColumnType, ROW_GROUP_ROWS};
+use super::file::{Column, ColumnType};
 use super::read_error::Stop;
+use super::text_pages::{Claimed, FoundTexts, TextPages, as_numbers};
 
-/// The current batch of rows of a row group, with the readers of its columns.
+/// A row group whose columns can be opened.
 pub(super) struct GroupReader<'a, R: ChunkReader> {
     file: &'a Arc<R>,
     group: &'a RowGroupMetaData,
-    /// The columns that were read so far; their readers continue with the rows that follow.
-    open: FxHashMap<&'static str, Open>,
-    /// The number of rows in this batch.
     rows: usize,
-    /// The number of rows in the group after this batch.
-    left: usize,
     /// The number of the group, from 0.
     number: usize,
-    /// The bytes that the pages of the columns in `open` claim, and their limit.
-    claimed: u64,
-    limit: u64,
-}
-
-/// A column that is being read.
-struct Open {
-    column: Column,
-    nullable: bool,
-    reader: ColumnReader,
+    /// Whether a column whose statistics tell its only value is not read.
+    skims: bool,
+    claimed: Claimed,
 }
 
 impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
-    /// Calls `each` for the rows of all row groups, at most [`ROW_GROUP_ROWS`] at a time. `each`
-    /// must read the same columns each time. The pages of a row group may have at most `limit`
-    /// bytes.
-    pub fn for_each(
+    /// Returns the row groups of a file. The pages of a row group may have at most `limit` bytes.
+    /// If it `skims`, columns whose statistics tell the only value are not read.
+    pub fn all(
         file: &'a Arc<R>,
         metadata: &'a ParquetMetaData,
         limit: u64,
-        mut each: impl FnMut(&mut Self) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
-        for (number, group) in metadata.row_groups().iter().enumerate() {
-            let left = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
-            let open = FxHashMap::default();
-            let mut batch = Self { file, group, open, rows: 0, left, number, claimed: 0, limit };
-            while batch.left > 0 {
-                batch.rows = batch.left.min(ROW_GROUP_ROWS);
-                batch.left -= batch.rows;
-                each(&mut batch)?;
-            }
-        }
-        Ok(())
+        skims: bool,
+    ) -> impl Iterator<Item = Result<Self, Stop>> {
+        metadata.row_groups().iter().enumerate().map(move |(number, group)| {
+            let rows = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
+            Ok(Self { file, group, rows, number, skims, claimed: Claimed::new(limit) })
+        })
     }
 
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
-    }
-
-    /// Reads the values of a column for the rows of this batch. The error describes what is wrong
-    /// with the column.
-    pub fn column(&mut self, column: Column) -> Result<ColumnValues, Stop> {
-        let name = column.name();
-        if !self.open.contains_key(name) {
-            let open = self.open(column)?;
-            self.open.insert(name, open);
-        }
-        let rows = self.rows;
-        let open = self.open.get_mut(name).ok_or_else(|| missing(name))?;
-        open.read(rows).map_err(|e| Stop::Corrupt(format!("its rows cannot be read: column {name}: {e}")))
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -87,10 +54,12 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         columns.iter().position(|column| matches!(column.path().parts(), [only] if only == name))
     }
 
-    fn open(&mut self, column: Column) -> Result<Open, Stop> {
+    /// Opens a column at its first row. The error describes what is wrong with the column.
+    pub fn open(&mut self, column: Column) -> Result<OpenColumn, Stop> {
         let name = column.name();
-        let place = self.place(name).ok_or_else(|| missing(name))?;
-        let chunk = self.group.columns().get(place).ok_or_else(|| missing(name))?;
+        let missing = || format!("the column {name} is missing");
+        let place = self.place(name).ok_or_else(missing)?;
+        let chunk = self.group.columns().get(place).ok_or_else(missing)?;
         let descriptor = chunk.column_descr_ptr();
         if !is_of(&descriptor, column).map_err(|e| e.to_string())? {
             return Err(Stop::Corrupt(format!(
@@ -99,24 +68,42 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
                 descriptor.logical_type_ref()
             )));
         }
-        let texts = column.kind() == ColumnType::Text;
-        let claim =
-            claims::of_chunk(&**self.file, chunk, texts).map_err(|e| format!("column {name}: {e}"))?;
-        self.claimed = self.claimed.saturating_add(claim);
-        if self.claimed > self.limit {
-            let what = format!("row group {} with the column {name} claims", self.number);
-            return Err(Stop::Memory { what, bytes: self.claimed, limit: self.limit });
-        }
         let nullable = descriptor.max_def_level() > 0;
-        let rows = self.rows + self.left;
-        let pages = SerializedPageReader::new(Arc::clone(self.file), chunk, rows, None);
-        let pages = pages.map_err(|e| format!("its columns cannot be read: {name}: {e}"))?;
-        Ok(Open { column, nullable, reader: get_column_reader(descriptor, Box::new(pages)) })
+        let mut closed = OpenColumn {
+            column,
+            nullable,
+            reader: None,
+            same: None,
+            values: Vec::new(),
+            levels: Vec::new(),
+            nulls: false,
+            texts: FoundTexts::default(),
+        };
+        if self.skims
+            && let Some(same) = same_value(chunk)
+        {
+            closed.same = same;
+            return Ok(closed);
+        }
+        let is_text = column.kind() == ColumnType::Text;
+        let claim =
+            claims::of_chunk(&**self.file, chunk, is_text).map_err(|e| format!("column {name}: {e}"))?;
+        self.claimed.add(claim).map_err(|bytes| {
+            let what = format!("row group {} with the column {name} claims", self.number);
+            Stop::Memory { what, bytes, limit: self.claimed.limit }
+        })?;
+        let broken = |e: ParquetError| format!("its columns cannot be read: {name}: {e}");
+        let pages =
+            SerializedPageReader::new(Arc::clone(self.file), chunk, self.rows, None).map_err(broken)?;
+        let (reader, texts) = if is_text {
+            let (pages, texts) = TextPages::of(pages, nullable, self.claimed.clone());
+            let descriptor = as_numbers(&descriptor).map_err(broken)?;
+            (get_column_reader(Arc::new(descriptor), Box::new(pages)), texts)
+        } else {
+            (get_column_reader(descriptor, Box::new(pages)), FoundTexts::default())
+        };
+        Ok(OpenColumn { reader: Some(reader), texts, ..closed })
     }
-}
-
-fn missing(name: &str) -> String {
-    format!("the column {name} is missing")
 }
 
 /// Returns whether a column of a file has the type of `column`. It may allow nulls even if `column`
@@ -129,74 +116,165 @@ fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError>
         && found.logical_type_ref() == expected.get_basic_info().logical_type_ref())
 }
 
-impl Open {
-    fn read(&mut self, rows: usize) -> Result<ColumnValues, ParquetError> {
-        let nullable = self.nullable;
-        Ok(match &mut self.reader {
-            ColumnReader::BoolColumnReader(reader) => {
-                ColumnValues::Flags(read(reader, nullable, rows, |flag| flag)?)
+/// A column of a row group that is being read, with the values of the last rows.
+pub(super) struct OpenColumn {
+    column: Column,
+    nullable: bool,
+    /// `None` if each row has the same value, which is in `same`.
+    reader: Option<ColumnReader>,
+    same: Option<u64>,
+    /// The values as numbers: flags are 0 and 1, texts are their places; null is 0.
+    values: Vec<u64>,
+    /// The definition levels, of a column that may have nulls: 0 is null.
+    levels: Vec<i16>,
+    /// Whether some of these values are null.
+    nulls: bool,
+    texts: FoundTexts,
+}
+
+impl OpenColumn {
+    /// Returns the column.
+    pub fn column(&self) -> Column {
+        self.column
+    }
+
+    /// Returns whether all rows of the row group have the same value.
+    pub fn is_same(&self) -> bool {
+        self.reader.is_none()
+    }
+
+    /// Returns a value of the rows that were read last.
+    pub fn get(&self, i: usize) -> Option<u64> {
+        if self.is_same() {
+            return self.same;
+        }
+        if self.nulls && self.levels.get(i).is_none_or(|level| *level == 0) {
+            return None;
+        }
+        self.values.get(i).copied()
+    }
+
+    /// Reads the values of the next rows. `most` is the largest number that is possible.
+    pub fn read(&mut self, rows: usize, most: u64) -> Result<(), String> {
+        let Self { nullable, levels, values, .. } = self;
+        let (name, nullable) = (self.column.name(), *nullable);
+        let is_signed = self.column.kind() == ColumnType::I64;
+        match &mut self.reader {
+            None => return Ok(()),
+            Some(ColumnReader::Int32ColumnReader(reader)) => {
+                let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
+                spread(levels, &found, values, |number| u64::from(number.cast_unsigned()));
             }
-            ColumnReader::Int32ColumnReader(reader) => {
-                ColumnValues::Small(read(reader, nullable, rows, i32::cast_unsigned)?)
-            }
-            ColumnReader::Int64ColumnReader(reader) => {
-                let values = read(reader, nullable, rows, i64::cast_unsigned)?;
-                let most = i64::MAX.cast_unsigned();
-                if self.column.kind() == ColumnType::I64 && values.iter().flatten().any(|v| *v > most) {
-                    return Err(ParquetError::General("it has a negative number".to_owned()));
+            Some(ColumnReader::Int64ColumnReader(reader)) => {
+                let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
+                if is_signed && found.iter().any(|number| *number < 0) {
+                    let e = ParquetError::General("it has a negative number".to_owned());
+                    return Err(unreadable(name, &e));
                 }
-                ColumnValues::Large(values)
+                spread(levels, &found, values, i64::cast_unsigned);
             }
-            ColumnReader::ByteArrayColumnReader(reader) => {
-                ColumnValues::Texts(distinct(&read(reader, nullable, rows, |text| text)?)?)
+            Some(ColumnReader::BoolColumnReader(reader)) => {
+                let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
+                spread(levels, &found, values, u64::from);
             }
-            _ => {
-                let name = self.column.name();
-                return Err(ParquetError::General(format!("{name} has a type that no column has")));
-            }
-        })
+            Some(_) => return Err(format!("the column {name} has a type that no column has")),
+        }
+        if let Some(number) = values.iter().find(|number| **number > most) {
+            return Err(format!("the column {name} has {number}, which is too large for it"));
+        }
+        self.nulls = nullable && self.levels.contains(&0);
+        Ok(())
+    }
+
+    /// Adds the values of the last rows to a hash for each row.
+    pub fn mix(&self, hashes: &mut [u64]) {
+        for (hash, value) in hashes.iter_mut().zip(&self.values) {
+            *hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+    }
+
+    /// Notes which of the last rows differ from the rows at `places` of a list of values.
+    pub fn compare(&self, values: &[Option<u64>], places: &[u32], differs: &mut [bool]) {
+        for (i, (place, differs)) in places.iter().zip(differs).enumerate() {
+            *differs |= values.get(*place as usize) != Some(&self.get(i));
+        }
+    }
+
+    /// Takes the texts that were found since the last call. Their places go on after those of the
+    /// texts before.
+    pub fn texts<T>(
+        &mut self,
+        into: &mut Vec<T>,
+        mut convert: impl FnMut(&str) -> Result<T, String>,
+    ) -> Result<(), String> {
+        for text in self.texts.take() {
+            let name = self.column.name();
+            let text = std::str::from_utf8(&text).map_err(|e| unreadable(name, &e))?;
+            into.push(convert(text)?);
+        }
+        Ok(())
     }
 }
 
-/// Reads the next `rows` values.
-fn read<T: DataType, V>(
+fn unreadable(name: &str, error: &dyn std::error::Error) -> String {
+    format!("its rows cannot be read: column {name}: {error}")
+}
+
+/// Reads the next `rows` values: those that are not null, and the levels, which tell where they
+/// are.
+fn read<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     nullable: bool,
     rows: usize,
-    value: impl Fn(T::T) -> V,
-) -> Result<Vec<Option<V>>, ParquetError> {
-    let (mut levels, mut values) = (Vec::new(), Vec::new());
-    let (records, _, _) = reader.read_records(rows, nullable.then_some(&mut levels), None, &mut values)?;
+    levels: &mut Vec<i16>,
+) -> Result<Vec<T::T>, ParquetError> {
+    let mut values = Vec::with_capacity(rows);
+    levels.clear();
+    let (records, _, _) = reader.read_records(rows, nullable.then_some(levels), None, &mut values)?;
     if records != rows {
         return Err(ParquetError::EOF(format!("it has {records} of the {rows} values that are left of it")));
     }
-    let mut values = values.into_iter().map(value);
-    if !nullable {
-        return Ok(values.map(Some).collect());
-    }
-    Ok(levels.iter().map(|level| if *level > 0 { values.next() } else { None }).collect())
+    Ok(values)
 }
 
-/// Returns each distinct text once. Values from a dictionary page share the dictionary's bytes, so
-/// the address and length of its bytes identify a text without comparing contents.
-fn distinct(values: &[Option<ByteArray>]) -> Result<DistinctTexts, ParquetError> {
-    let mut known = FxHashMap::default();
-    let mut texts = DistinctTexts { keys: Vec::with_capacity(values.len()), distinct: Vec::new() };
-    for value in values {
-        let Some(value) = value else {
-            texts.keys.push(None);
-            continue;
-        };
-        let key = match known.get(&(value.data().as_ptr(), value.len())) {
-            Some(key) => *key,
-            None => {
-                let key = texts.distinct.len() as u32;
-                texts.distinct.push(value.as_utf8()?.to_owned());
-                known.insert((value.data().as_ptr(), value.len()), key);
-                key
-            }
-        };
-        texts.keys.push(Some(key));
+/// Gives each row its value, as a number.
+fn spread<N: Copy>(levels: &[i16], found: &[N], values: &mut Vec<u64>, of: impl Fn(N) -> u64) {
+    values.clear();
+    if found.len() >= levels.len() {
+        values.extend(found.iter().map(|number| of(*number)));
+    } else if found.is_empty() {
+        values.resize(levels.len(), 0);
+    } else {
+        let mut found = found.iter();
+        values.extend(levels.iter().map(|level| match level {
+            0 => 0,
+            _ => found.next().map_or(0, |number| of(*number)),
+        }));
     }
-    Ok(texts)
+}
+
+/// Returns the value that all rows of a chunk have, as its statistics tell; `None` if they do not.
+/// Of texts only that they are null.
+fn same_value(chunk: &ColumnChunkMetaData) -> Option<Option<u64>> {
+    let statistics = chunk.statistics()?;
+    let (nulls, values) = (statistics.null_count_opt()?, u64::try_from(chunk.num_values()).ok()?);
+    if nulls == values {
+        return Some(None);
+    }
+    if nulls > 0 {
+        return None;
+    }
+    match statistics {
+        Statistics::Boolean(of) => {
+            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| u64::from(*v))
+        }
+        Statistics::Int32(of) => {
+            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| u64::from(v.cast_unsigned()))
+        }
+        Statistics::Int64(of) => {
+            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| v.cast_unsigned())
+        }
+        _ => None,
+    }
+    .map(Some)
 }

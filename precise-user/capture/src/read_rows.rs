@@ -2,46 +2,50 @@
 
 use parquet::file::reader::ChunkReader;
 use precise_common::latency;
-use rustc_hash::FxHashMap;
 
 use super::file::Column;
 use super::fold::Folding;
 use super::limits::ReadLimits;
-use super::read_columns::GroupReader;
+use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
-use super::read_owners::ReadOwners;
-use super::read_values::{FlagColumn, NameColumn, NumberColumn, TextColumn};
-use super::stack_json::{self, JsonFrame};
+use super::read_owners::{CgroupColumns, ReadOwners};
+use super::read_parts::{CodeColumns, DataColumns, StackColumns, Tables, TaskColumns};
+use super::read_values::{FlagColumn, NumberColumn};
+use super::repeats::Repeats;
 use precise_model::{
-    Capture, ChainEnd, CodeLocation, DataLocation, Frame, Interner, LocationId, Measures, Meta, NameId,
-    Names, Outcome, Reason, Row,
+    Capture, Chain, Joining, Measures, Meta, Name, Outcome, Projection, Reason, Row, RowPart,
 };
-use precise_model::{Chain, Stack, StackId};
+
+/// The number of rows that are decoded at one time. Their columns should fit into a core's cache.
+const BATCH: usize = 2048;
 
 /// A capture that is being read.
 pub(super) struct Rows {
     capture: Capture,
-    code: Interner,
-    data: Interner,
-    stacks: Interner,
+    parts: Projection,
+    tables: Tables,
     owners: ReadOwners,
+    joining: Joining,
+    repeats: Repeats,
     folding: Folding,
     /// The number of rows that were read.
     read: u64,
-    /// The bytes of everything but rows and names, and the limit of these and the names.
+    /// The bytes of the metadata and the owners.
     kept: u64,
     limits: ReadLimits,
 }
 
 impl Rows {
-    /// Starts a capture, whose metadata takes `kept` bytes.
-    pub(super) fn new(meta: Meta, limits: &ReadLimits, kept: u64) -> Self {
+    /// Starts a capture, whose metadata takes `kept` bytes. Of its rows, these parts are read.
+    pub(super) fn new(meta: Meta, parts: Projection, limits: &ReadLimits, kept: u64) -> Self {
+        let joining = Joining::of(&meta, parts != Projection::EVERYTHING);
         Self {
             capture: Capture { meta, ..Capture::default() },
-            code: Interner::default(),
-            data: Interner::default(),
-            stacks: Interner::default(),
+            parts,
+            tables: Tables::default(),
             owners: ReadOwners::default(),
+            joining,
+            repeats: Repeats::default(),
             folding: Folding::new(limits.rows),
             read: 0,
             kept,
@@ -54,126 +58,299 @@ impl Rows {
         self.read
     }
 
-    /// Makes room for the next batch. Returns whether there is any.
-    pub(super) fn make_room(&mut self) -> bool {
-        self.folding.make_room(&mut self.capture.rows, self.capture.meta.epochs.len())
-    }
-
     pub(super) fn finish(mut self) -> Capture {
         self.folding.finish(&mut self.capture, self.read);
         self.capture.meta.owners = self.owners.finish();
         self.capture
     }
 
-    /// Adds a batch. The error describes what is wrong with it.
-    pub(super) fn add(&mut self, batch: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), Stop> {
-        let longest = self.limits.list();
-        let names = &mut self.capture.names;
-        let epoch = NumberColumn::<u32>::of(batch, Column::Epoch)?;
-        let event = NumberColumn::<u16>::of(batch, Column::EventId)?;
-        let cpu = NumberColumn::<u16>::of(batch, Column::Cpu)?;
-        let cgroup_id = NumberColumn::<u64>::of(batch, Column::CgroupId)?;
-        let cgroup = NameColumn::of(batch, [Column::Cgroup, Column::CgroupReason], names)?;
-        self.kept += self.owners.add(batch, &cgroup.name, names)?;
-        let pid = NumberColumn::<u32>::of(batch, Column::Pid)?;
-        let tid = NumberColumn::<u32>::of(batch, Column::Tid)?;
-        let process = NameColumn::of(batch, [Column::Process, Column::ProcessReason], names)?;
-        let thread = NameColumn::of(batch, [Column::Thread, Column::ThreadReason], names)?;
-        let kernel = FlagColumn::of(batch, Column::Kernel)?;
-        let data_src = NumberColumn::<u64>::of(batch, Column::DataSrc)?;
-        let op_outcome = NumberColumn::<u64>::of(batch, Column::OpOutcome)?;
-        let fetch_outcome = NumberColumn::<u64>::of(batch, Column::FetchOutcome)?;
-        let bucket = NumberColumn::<u8>::of(batch, Column::LatencyBucket)?;
-        let exact = FlagColumn::of(batch, Column::Exact)?;
-        let page_size = NumberColumn::<u64>::of(batch, Column::PageSize)?;
-        let width = NumberColumn::<u16>::of(batch, Column::AccessBytes)?;
-        let count = NumberColumn::<u64>::of(batch, Column::Count)?;
-        let period_sum = NumberColumn::<u64>::of(batch, Column::PeriodSum)?;
-        let latency_sum = NumberColumn::<u64>::of(batch, Column::LatencySum)?;
-        let latency_max = NumberColumn::<u32>::of(batch, Column::LatencyMax)?;
-        let code = CodeColumns::of(batch, names, longest)?;
-        let data = DataColumns::of(batch, names)?;
-        let mut stacks = StackColumns::of(batch, names, longest)?;
-        // An eighth more than needed, not twice as much as before.
-        self.capture.rows.reserve_exact(batch.rows().max(self.capture.rows.len() / 8));
-        for i in 0..batch.rows() {
-            let kept = self.kept.saturating_add(self.capture.names.bytes() as u64);
-            if kept > self.limits.kept() {
-                let what = format!("what its first {} rows name takes", self.read + i as u64);
-                return Err(Stop::Memory { what, bytes: kept, limit: self.limits.kept() });
+    /// Adds a row group. The error describes what is wrong with it.
+    pub(super) fn add(&mut self, group: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), Stop> {
+        let mut columns = Columns::open(group, self.parts)?;
+        let repeats = self.joining.is_on();
+        let (mut left, mut different) = (group.rows(), 0);
+        while left > 0 {
+            let rows = left.min(BATCH);
+            left -= rows;
+            if repeats {
+                self.add_repeats(&mut columns, rows)?;
+                if left == 0 || self.repeats.is_full() {
+                    different += self.take_repeats()?;
+                }
+            } else {
+                self.add_rows(&mut columns, rows)?;
             }
-            let kernel = kernel.get(i).unwrap_or(true);
-            let row = Row {
-                epoch: self.folding.epoch(below("epoch", epoch.must(i)?, self.capture.meta.epochs.len())?),
-                event: below("event", event.must(i)?, self.capture.meta.events.len())?,
-                cpu: cpu.get(i),
-                cgroup_id: cgroup_id.get(i).unwrap_or_default(),
-                cgroup: cgroup.get(i),
-                pid: pid.get(i).unwrap_or_default(),
-                tid: tid.get(i).unwrap_or_default(),
-                process: process.get(i),
-                thread: thread.get(i),
-                kernel,
-                code: match code.get(i, kernel) {
-                    Some(location) => {
-                        Some(intern_code(location, &mut self.code, &mut self.capture.code, &mut self.kept))
-                    }
-                    None => None,
-                },
-                data: data.get(i).map(|location| {
-                    let before = self.capture.data.len();
-                    let id = self.data.intern(&mut self.capture.data, location);
-                    if self.capture.data.len() > before {
-                        self.kept += in_a_table::<DataLocation>();
-                    }
-                    id
-                }),
-                stack: stacks.get(i, &mut self.stacks, &mut self.code, &mut self.capture, &mut self.kept),
-                data_src: data_src.get(i).unwrap_or_default(),
-                outcome: match op_outcome.get(i) {
-                    Some(bits) => Some(Outcome::Op(bits)),
-                    None => fetch_outcome.get(i).map(Outcome::Fetch),
-                },
-                latency_bucket: match bucket.get(i) {
-                    Some(bucket) => Some(below("latency bucket", bucket, latency::BUCKETS as usize)?),
-                    None => None,
-                },
-                exact: exact.must(i)?,
-                width: width.get(i),
-                page_size: page_size.get(i),
-                measures: Measures {
-                    count: count.must(i)?,
-                    period_sum: period_sum.must(i)?,
-                    latency_sum: latency_sum.get(i).unwrap_or_default(),
-                    latency_max: latency_max.get(i).unwrap_or_default(),
-                },
-            };
-            self.capture.rows.push(row);
         }
-        self.read += batch.rows() as u64;
+        if repeats && different > group.rows() / 2 {
+            self.joining.stop();
+        }
         Ok(())
     }
-}
 
-/// Returns the bytes that an item takes in a table of an [`Interner`]: in the table, in the larger
-/// table that it may be copied to, and in the index.
-const fn in_a_table<T>() -> u64 {
-    (3 * size_of::<T>() + Interner::BYTES) as u64
-}
-
-/// Returns the index of a location, and adds its bytes to `kept` if it is new.
-fn intern_code(
-    location: CodeLocation,
-    code: &mut Interner,
-    table: &mut Vec<CodeLocation>,
-    kept: &mut u64,
-) -> LocationId {
-    let (before, lists) = (table.len(), size_of_val(location.inlined_into.as_slice()));
-    let id = code.intern(table, location);
-    if table.len() > before {
-        *kept += in_a_table::<CodeLocation>() + 2 * lists as u64;
+    /// Adds rows of which most are likely to be equal to others of the row group.
+    fn add_repeats(&mut self, columns: &mut Columns, rows: usize) -> Result<(), Stop> {
+        self.kept += columns.read(rows, &mut self.capture, &mut self.owners, self.limits.list())?;
+        let [new, alone] = self.repeats.find(&columns.different(), rows);
+        let Self { capture, tables, folding, joining, repeats, .. } = self;
+        let mut made = |i: &usize| {
+            let mut row = columns.row(*i, capture, tables)?;
+            row.epoch = folding.epoch(row.epoch);
+            Ok(row)
+        };
+        let new = new.iter().map(&mut made).collect::<Result<Vec<_>, String>>()?;
+        let alone = alone.iter().map(made).collect::<Result<Vec<_>, String>>()?;
+        repeats.insert(new);
+        alone.into_iter().for_each(|row| joining.add(&mut capture.rows, row));
+        self.read += rows as u64;
+        self.check_kept(0)
     }
-    id
+
+    /// Moves the rows that were found so far into the capture. Returns how many different ones
+    /// there are.
+    fn take_repeats(&mut self) -> Result<usize, Stop> {
+        let rows = self.repeats.take();
+        for (row, times) in &rows {
+            self.joining.add_repeated(&mut self.capture.rows, *row, *times);
+        }
+        self.make_room().map(|()| rows.len())
+    }
+
+    /// Checks that what the rows so far name takes no more than it may. `more` rows were read since
+    /// they were counted.
+    fn check_kept(&self, more: u64) -> Result<(), Stop> {
+        let kept = self.kept.saturating_add(self.tables.bytes);
+        let kept = kept.saturating_add(self.capture.names.bytes() as u64);
+        if kept > self.limits.kept() {
+            let what = format!("what its first {} rows name takes", self.read + more);
+            return Err(Stop::Memory { what, bytes: kept, limit: self.limits.kept() });
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self) -> Result<(), Stop> {
+        let before = self.capture.rows.len();
+        let fits = self.folding.make_room(&mut self.capture.rows, self.capture.meta.epochs.len());
+        if self.capture.rows.len() != before {
+            self.joining.forget();
+        }
+        if fits { Ok(()) } else { Err(Stop::TooLarge) }
+    }
+
+    fn add_rows(&mut self, columns: &mut Columns, rows: usize) -> Result<(), Stop> {
+        self.kept += columns.read(rows, &mut self.capture, &mut self.owners, self.limits.list())?;
+        let before = self.capture.rows.len();
+        if before + rows > self.capture.rows.capacity() {
+            // An eighth more than needed, not twice as much as before.
+            self.capture.rows.reserve_exact(rows.max(before / 8));
+        }
+        for i in 0..rows {
+            self.check_kept(i as u64)?;
+            let mut row = columns.row(i, &mut self.capture, &mut self.tables)?;
+            row.epoch = self.folding.epoch(row.epoch);
+            self.joining.add(&mut self.capture.rows, row);
+        }
+        self.read += rows as u64;
+        self.make_room()
+    }
+}
+
+/// The columns of a row group; `None` for parts that are not read.
+struct Columns {
+    epoch: Option<NumberColumn<u32>>,
+    event: NumberColumn<u16>,
+    cpu: Option<NumberColumn<u16>>,
+    cgroup: Option<CgroupColumns>,
+    process: Option<TaskColumns>,
+    thread: Option<TaskColumns>,
+    kernel: FlagColumn,
+    code: Option<CodeColumns>,
+    stacks: Option<StackColumns>,
+    data: Option<DataColumns>,
+    data_src: Option<NumberColumn<u64>>,
+    outcome: Option<[NumberColumn<u64>; 2]>,
+    bucket: Option<NumberColumn<u8>>,
+    exact: FlagColumn,
+    width: Option<NumberColumn<u16>>,
+    page_size: Option<NumberColumn<u64>>,
+    count: NumberColumn<u64>,
+    period_sum: NumberColumn<u64>,
+    latency_sum: NumberColumn<u64>,
+    latency_max: NumberColumn<u32>,
+}
+
+/// Opens columns if their part is wanted.
+fn part<T>(
+    parts: Projection,
+    part: RowPart,
+    open: impl FnOnce() -> Result<T, Stop>,
+) -> Result<Option<T>, Stop> {
+    if parts.has(part) { open().map(Some) } else { Ok(None) }
+}
+
+impl Columns {
+    fn open(group: &mut GroupReader<impl ChunkReader + 'static>, parts: Projection) -> Result<Self, Stop> {
+        let process = (Column::Pid, [Column::Process, Column::ProcessReason]);
+        let thread = (Column::Tid, [Column::Thread, Column::ThreadReason]);
+        Ok(Self {
+            epoch: part(parts, RowPart::Epoch, || NumberColumn::open(group, Column::Epoch))?,
+            event: NumberColumn::open(group, Column::EventId)?,
+            cpu: part(parts, RowPart::Cpu, || NumberColumn::open(group, Column::Cpu))?,
+            cgroup: part(parts, RowPart::Cgroup, || CgroupColumns::open(group))?,
+            process: part(parts, RowPart::Process, || TaskColumns::open(group, process.0, process.1))?,
+            thread: part(parts, RowPart::Thread, || TaskColumns::open(group, thread.0, thread.1))?,
+            kernel: FlagColumn::open(group, Column::Kernel)?,
+            code: CodeColumns::open(group, parts)?,
+            stacks: part(parts, RowPart::Stack, || StackColumns::open(group))?,
+            data: part(parts, RowPart::Data, || DataColumns::open(group))?,
+            data_src: part(parts, RowPart::Source, || NumberColumn::open(group, Column::DataSrc))?,
+            outcome: part(parts, RowPart::Outcome, || {
+                let op = NumberColumn::open(group, Column::OpOutcome)?;
+                Ok([op, NumberColumn::open(group, Column::FetchOutcome)?])
+            })?,
+            bucket: part(parts, RowPart::Latency, || NumberColumn::open(group, Column::LatencyBucket))?,
+            exact: FlagColumn::open(group, Column::Exact)?,
+            width: part(parts, RowPart::Width, || NumberColumn::open(group, Column::AccessBytes))?,
+            page_size: part(parts, RowPart::PageSize, || NumberColumn::open(group, Column::PageSize))?,
+            count: NumberColumn::open(group, Column::Count)?,
+            period_sum: NumberColumn::open(group, Column::PeriodSum)?,
+            latency_sum: NumberColumn::open(group, Column::LatencySum)?,
+            latency_max: NumberColumn::open(group, Column::LatencyMax)?,
+        })
+    }
+
+    /// Reads the next rows. `longest` is the length of the longest text with a list. Returns the
+    /// bytes that owners take which were not known before.
+    fn read(
+        &mut self,
+        rows: usize,
+        capture: &mut Capture,
+        owners: &mut ReadOwners,
+        longest: usize,
+    ) -> Result<u64, String> {
+        let names = &mut capture.names;
+        self.epoch.as_mut().map_or(Ok(()), |epoch| epoch.read(rows))?;
+        self.event.read(rows)?;
+        self.cpu.as_mut().map_or(Ok(()), |cpu| cpu.read(rows))?;
+        let kept = match &mut self.cgroup {
+            Some(cgroup) => cgroup.read(rows, names, owners)?,
+            None => 0,
+        };
+        for task in [&mut self.process, &mut self.thread].into_iter().flatten() {
+            task.read(rows, names)?;
+        }
+        self.kernel.read(rows)?;
+        self.code.as_mut().map_or(Ok(()), |code| code.read(rows, names, longest))?;
+        self.stacks.as_mut().map_or(Ok(()), |stacks| stacks.read(rows, names, longest))?;
+        self.data.as_mut().map_or(Ok(()), |data| data.read(rows, names))?;
+        for column in [&mut self.data_src, &mut self.page_size].into_iter().flatten() {
+            column.read(rows)?;
+        }
+        for column in self.outcome.iter_mut().flatten() {
+            column.read(rows)?;
+        }
+        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.read(rows))?;
+        self.exact.read(rows)?;
+        self.width.as_mut().map_or(Ok(()), |width| width.read(rows))?;
+        for column in [&mut self.count, &mut self.period_sum, &mut self.latency_sum] {
+            column.read(rows)?;
+        }
+        self.latency_max.read(rows)?;
+        Ok(kept)
+    }
+
+    /// Returns the columns that tell rows apart: those in which the rows of the row group differ.
+    fn different(&self) -> Vec<&OpenColumn> {
+        let mut all = Vec::new();
+        if let Some(epoch) = &self.epoch {
+            epoch.visit(&mut all);
+        }
+        self.event.visit(&mut all);
+        if let Some(cpu) = &self.cpu {
+            cpu.visit(&mut all);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.visit(&mut all);
+        }
+        for task in [&self.process, &self.thread].into_iter().flatten() {
+            task.visit(&mut all);
+        }
+        self.kernel.visit(&mut all);
+        if let Some(code) = &self.code {
+            code.visit(&mut all);
+        }
+        if let Some(stacks) = &self.stacks {
+            stacks.visit(&mut all);
+        }
+        if let Some(data) = &self.data {
+            data.visit(&mut all);
+        }
+        for column in [&self.data_src, &self.page_size].into_iter().flatten() {
+            column.visit(&mut all);
+        }
+        for column in self.outcome.iter().flatten() {
+            column.visit(&mut all);
+        }
+        if let Some(bucket) = &self.bucket {
+            bucket.visit(&mut all);
+        }
+        self.exact.visit(&mut all);
+        if let Some(width) = &self.width {
+            width.visit(&mut all);
+        }
+        for column in [&self.count, &self.period_sum, &self.latency_sum] {
+            column.visit(&mut all);
+        }
+        self.latency_max.visit(&mut all);
+        all.retain(|column| !column.is_same());
+        all
+    }
+
+    /// Returns a row of those that were read last. Locations that are new are added to the capture.
+    fn row(&mut self, i: usize, capture: &mut Capture, tables: &mut Tables) -> Result<Row, String> {
+        let nothing = (0, Name::Unknown(Reason::NotRecorded));
+        let task = |task: &Option<TaskColumns>| task.as_ref().map_or(nothing, |task| task.get(i));
+        let ((pid, process), (tid, thread)) = (task(&self.process), task(&self.thread));
+        let (cgroup_id, cgroup) =
+            self.cgroup.as_ref().map_or((0, nothing.1), |cgroup| (cgroup.id(i), cgroup.path(i)));
+        let kernel = self.kernel.get(i).unwrap_or(true);
+        let bucket = self.bucket.as_ref().and_then(|bucket| bucket.get(i));
+        Ok(Row {
+            epoch: match &self.epoch {
+                Some(epoch) => below("epoch", epoch.must(i)?, capture.meta.epochs.len())?,
+                None => 0,
+            },
+            event: below("event", self.event.must(i)?, capture.meta.events.len())?,
+            cpu: self.cpu.as_ref().and_then(|cpu| cpu.get(i)),
+            cgroup_id,
+            cgroup,
+            pid,
+            tid,
+            process,
+            thread,
+            kernel,
+            code: self.code.as_mut().and_then(|code| code.get(i, kernel, capture, tables)),
+            data: self.data.as_ref().and_then(|data| data.get(i, capture, tables)),
+            stack: self.stacks.as_mut().map_or(Chain::NONE, |stacks| stacks.get(i, capture, tables)),
+            data_src: self.data_src.as_ref().and_then(|source| source.get(i)).unwrap_or_default(),
+            outcome: self.outcome.as_ref().and_then(|[op, fetch]| match op.get(i) {
+                Some(bits) => Some(Outcome::Op(bits)),
+                None => fetch.get(i).map(Outcome::Fetch),
+            }),
+            latency_bucket: match bucket {
+                Some(bucket) => Some(below("latency bucket", bucket, latency::BUCKETS as usize)?),
+                None => None,
+            },
+            exact: self.exact.must(i)?,
+            width: self.width.as_ref().and_then(|width| width.get(i)),
+            page_size: self.page_size.as_ref().and_then(|size| size.get(i)),
+            measures: Measures {
+                count: self.count.must(i)?,
+                period_sum: self.period_sum.must(i)?,
+                latency_sum: self.latency_sum.get(i).unwrap_or_default(),
+                latency_max: self.latency_max.get(i).unwrap_or_default(),
+            },
+        })
+    }
 }
 
 /// Returns `index` if it is less than `bound`.
@@ -184,167 +361,4 @@ fn below<T: Copy + Into<u64>>(what: &str, index: T, bound: usize) -> Result<T, S
     } else {
         Err(format!("a row refers to {what} {number}, but there are only {bound}"))
     }
-}
-
-/// The columns of a code location.
-struct CodeColumns {
-    address: NumberColumn<u64>,
-    module: NameColumn,
-    build_id: TextColumn<NameId>,
-    file_offset: NumberColumn<u64>,
-    function: NameColumn,
-    function_offset: NumberColumn<u64>,
-    source: NameColumn,
-    line: NumberColumn<u32>,
-    inlined: TextColumn<Vec<Frame>>,
-}
-
-impl CodeColumns {
-    fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
-        names: &mut Names,
-        longest: usize,
-    ) -> Result<Self, Stop> {
-        Ok(Self {
-            address: NumberColumn::of(batch, Column::Ip)?,
-            module: NameColumn::of(batch, [Column::Module, Column::ModuleReason], names)?,
-            build_id: TextColumn::of(batch, Column::BuildId, |text| Ok(names.intern(text)))?,
-            file_offset: NumberColumn::of(batch, Column::FileOffset)?,
-            function: NameColumn::of(batch, [Column::Function, Column::FunctionReason], names)?,
-            function_offset: NumberColumn::of(batch, Column::FunctionOffset)?,
-            source: NameColumn::of(batch, [Column::SourceFile, Column::SourceReason], names)?,
-            line: NumberColumn::of(batch, Column::Line)?,
-            inlined: TextColumn::of(batch, Column::Inlined, |text| {
-                frames(short(Column::Inlined, text, longest)?, names)
-            })?,
-        })
-    }
-
-    fn get(&self, i: usize, kernel: bool) -> Option<CodeLocation> {
-        // The kernel may hide the address of its code, and still name it.
-        let address = self.address.get(i);
-        if address.is_none() && !self.module.has(i) {
-            return None;
-        }
-        Some(CodeLocation {
-            kernel,
-            runtime_address: address.unwrap_or_default(),
-            module: self.module.get(i),
-            build_id: self.build_id.get(i).copied().unwrap_or_default(),
-            file_offset: self.file_offset.get(i).unwrap_or_default(),
-            function: self.function.get(i),
-            function_offset: self.function_offset.get(i).unwrap_or_default(),
-            source: self.source.get(i),
-            line: self.line.get(i).unwrap_or_default(),
-            inlined_into: self.inlined.get(i).cloned().unwrap_or_default(),
-        })
-    }
-}
-
-/// The columns of a call chain.
-struct StackColumns {
-    callers: TextColumn<Vec<CodeLocation>>,
-    reason: TextColumn<Reason>,
-    elsewhere: FlagColumn,
-    cut: FlagColumn,
-    end: TextColumn<Option<ChainEnd>>,
-    /// The stacks that were built so far, by the text's index among the distinct texts, because
-    /// many rows have the same chain.
-    known: FxHashMap<(u32, bool, bool, Option<ChainEnd>), StackId>,
-}
-
-impl StackColumns {
-    fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
-        names: &mut Names,
-        longest: usize,
-    ) -> Result<Self, Stop> {
-        Ok(Self {
-            callers: TextColumn::of(batch, Column::Stack, |text| {
-                stack_json::decode(short(Column::Stack, text, longest)?, names)
-            })?,
-            reason: TextColumn::of(batch, Column::StackReason, |text| {
-                Ok(Reason::parse(text).unwrap_or(Reason::Failed))
-            })?,
-            elsewhere: FlagColumn::of(batch, Column::StackElsewhere)?,
-            cut: FlagColumn::of(batch, Column::StackCut)?,
-            // A newer writer may have reasons that this version does not know.
-            end: TextColumn::of(batch, Column::StackEnd, |text| Ok(ChainEnd::parse(text)))?,
-            known: FxHashMap::default(),
-        })
-    }
-
-    fn get(
-        &mut self,
-        i: usize,
-        stacks: &mut Interner,
-        code: &mut Interner,
-        capture: &mut Capture,
-        kept: &mut u64,
-    ) -> Chain {
-        let Some((key, callers)) = self.callers.entry(i) else {
-            return Chain::Unknown(self.reason.get(i).copied().unwrap_or(Reason::NotRecorded));
-        };
-        let flag = |flags: &FlagColumn| flags.must(i).unwrap_or(false);
-        let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
-        let end = self.end.get(i).copied().flatten();
-        let id = *self.known.entry((key, elsewhere, cut, end)).or_insert_with(|| {
-            let of = |caller: &CodeLocation| intern_code(caller.clone(), code, &mut capture.code, kept);
-            let callers: Vec<_> = callers.iter().map(of).collect();
-            let before = capture.stacks.len();
-            let lists = size_of_val(callers.as_slice());
-            let id = stacks.intern(&mut capture.stacks, Stack { callers, elsewhere, cut, end });
-            if capture.stacks.len() > before {
-                *kept += in_a_table::<Stack>() + 2 * lists as u64;
-            }
-            id
-        });
-        Chain::Known(id)
-    }
-}
-
-/// The columns of a data location.
-struct DataColumns {
-    address: NumberColumn<u64>,
-    region: NameColumn,
-    offset: NumberColumn<u64>,
-    variable: NameColumn,
-    variable_offset: NumberColumn<u64>,
-}
-
-impl DataColumns {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, Stop> {
-        Ok(Self {
-            address: NumberColumn::of(batch, Column::Address)?,
-            region: NameColumn::of(batch, [Column::Region, Column::RegionReason], names)?,
-            offset: NumberColumn::of(batch, Column::RegionOffset)?,
-            variable: NameColumn::of(batch, [Column::Variable, Column::VariableReason], names)?,
-            variable_offset: NumberColumn::of(batch, Column::VariableOffset)?,
-        })
-    }
-
-    fn get(&self, i: usize) -> Option<DataLocation> {
-        let runtime_address = self.address.get(i)?;
-        Some(DataLocation {
-            runtime_address,
-            region: self.region.get(i),
-            file_offset: self.offset.get(i).unwrap_or_default(),
-            variable: self.variable.get(i),
-            variable_offset: self.variable_offset.get(i).unwrap_or_default(),
-        })
-    }
-}
-
-/// Returns a text with a list if it is not too long to be parsed.
-fn short(column: Column, text: &str, longest: usize) -> Result<&str, String> {
-    if text.len() <= longest {
-        return Ok(text);
-    }
-    Err(format!("the column {} has a text of {} bytes; {longest} are possible", column.name(), text.len()))
-}
-
-fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {
-    let frames: Vec<JsonFrame> =
-        serde_json::from_str(text).map_err(|e| format!("the column inlined cannot be parsed: {e}"))?;
-    Ok(stack_json::frames(&frames, names))
 }

@@ -1,49 +1,44 @@
-//! Columns of a batch, converted to the types of the model.
+//! Columns of a row group, converted to the types of the model.
+
+use std::marker::PhantomData;
 
 use parquet::file::reader::ChunkReader;
 
-use super::batch::ColumnValues;
 use super::file::Column;
-use super::read_columns::GroupReader;
+use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use precise_model::{Name, NameId, Names, Reason};
 
-/// A column of numbers.
+/// A column of numbers of the type `T`.
 pub(super) struct NumberColumn<T> {
-    column: Column,
-    values: Vec<Option<T>>,
+    open: OpenColumn,
+    kind: PhantomData<T>,
 }
 
-impl<T: Copy + TryFrom<u64>> NumberColumn<T> {
-    pub fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        let name = column.name();
-        let values = match batch.column(column)? {
-            ColumnValues::Small(values) => narrow(name, &values)?,
-            ColumnValues::Large(values) => narrow(name, &values)?,
-            _ => return Err(Stop::Corrupt(format!("the column {name} has no numbers"))),
-        };
-        Ok(Self { column, values })
+impl<T: TryFrom<u64>> NumberColumn<T> {
+    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
+        Ok(Self { open: group.open(column)?, kind: PhantomData })
+    }
+
+    /// Reads the values of the next rows.
+    pub fn read(&mut self, rows: usize) -> Result<(), String> {
+        // The shift by all 64 bits is 0.
+        let bits = 8 * size_of::<T>() as u32;
+        self.open.read(rows, 1_u64.checked_shl(bits).unwrap_or(0).wrapping_sub(1))
     }
 
     pub fn get(&self, i: usize) -> Option<T> {
-        self.values.get(i).copied().flatten()
+        self.open.get(i).and_then(|number| T::try_from(number).ok())
     }
 
     pub fn must(&self, i: usize) -> Result<T, String> {
-        self.get(i).ok_or_else(|| needed(self.column))
+        self.get(i).ok_or_else(|| needed(self.open.column()))
     }
-}
 
-/// Converts the numbers to the type that the rows use.
-fn narrow<T: TryFrom<u64>, N: Copy + Into<u64>>(
-    name: &str,
-    values: &[Option<N>],
-) -> Result<Vec<Option<T>>, String> {
-    let narrow = |number: N| {
-        let number = number.into();
-        T::try_from(number).map_err(|_| format!("the column {name} has {number}, which is too large for it"))
-    };
-    values.iter().map(|value| value.map(narrow).transpose()).collect()
+    /// Adds the column to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        all.push(&self.open);
+    }
 }
 
 fn needed(column: Column) -> String {
@@ -51,55 +46,65 @@ fn needed(column: Column) -> String {
 }
 
 /// A column of flags.
-pub(super) struct FlagColumn {
-    column: Column,
-    values: Vec<Option<bool>>,
-}
+pub(super) struct FlagColumn(NumberColumn<u8>);
 
 impl FlagColumn {
-    pub fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        match batch.column(column)? {
-            ColumnValues::Flags(values) => Ok(Self { column, values }),
-            _ => Err(Stop::Corrupt(format!("the column {} has no flags", column.name()))),
-        }
+    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
+        NumberColumn::open(group, column).map(Self)
+    }
+
+    /// Reads the values of the next rows.
+    pub fn read(&mut self, rows: usize) -> Result<(), String> {
+        self.0.read(rows)
     }
 
     pub fn get(&self, i: usize) -> Option<bool> {
-        self.values.get(i).copied().flatten()
+        self.0.get(i).map(|flag| flag != 0)
     }
 
     pub fn must(&self, i: usize) -> Result<bool, String> {
-        self.get(i).ok_or_else(|| needed(self.column))
+        self.0.must(i).map(|flag| flag != 0)
+    }
+
+    /// Adds the column to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.0.visit(all);
     }
 }
 
-/// A column of text, each distinct text turned into a `T` once.
+/// A column of text, each distinct text turned into a `T` once for the row group.
 pub(super) struct TextColumn<T> {
-    keys: Vec<Option<u32>>,
+    open: OpenColumn,
     values: Vec<T>,
 }
 
 impl<T> TextColumn<T> {
-    pub fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
-        column: Column,
-        mut convert: impl FnMut(&str) -> Result<T, String>,
-    ) -> Result<Self, Stop> {
-        let ColumnValues::Texts(texts) = batch.column(column)? else {
-            return Err(Stop::Corrupt(format!("the column {} has no text", column.name())));
-        };
-        let values = texts.distinct.iter().map(|text| convert(text)).collect::<Result<_, _>>()?;
-        Ok(Self { keys: texts.keys, values })
+    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
+        Ok(Self { open: group.open(column)?, values: Vec::new() })
+    }
+
+    /// Reads the values of the next rows.
+    pub fn read(
+        &mut self,
+        rows: usize,
+        convert: impl FnMut(&str) -> Result<T, String>,
+    ) -> Result<(), String> {
+        self.open.read(rows, u64::from(u32::MAX))?;
+        self.open.texts(&mut self.values, convert)
+    }
+
+    /// Returns the place of a row's text among the distinct texts of the row group.
+    pub fn key(&self, i: usize) -> Option<u32> {
+        self.open.get(i).and_then(|key| u32::try_from(key).ok())
     }
 
     pub fn get(&self, i: usize) -> Option<&T> {
-        self.entry(i).map(|(_, value)| value)
+        self.values.get(self.key(i)? as usize)
     }
 
-    /// Returns the result of `get`, with its index among the distinct texts.
-    pub fn entry(&self, i: usize) -> Option<(u32, &T)> {
-        let key = (*self.keys.get(i)?)?;
-        Some((key, self.values.get(key as usize)?))
+    /// Adds the column to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        all.push(&self.open);
     }
 }
 
@@ -110,17 +115,24 @@ pub(super) struct NameColumn {
 }
 
 impl NameColumn {
-    pub fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
+    pub fn open(
+        group: &mut GroupReader<impl ChunkReader + 'static>,
         [name, reason]: [Column; 2],
-        names: &mut Names,
     ) -> Result<Self, Stop> {
-        Ok(Self {
-            name: TextColumn::of(batch, name, |text| Ok(names.intern(text)))?,
-            // A newer writer may have reasons that this version does not know: they still are
-            // reasons.
-            reason: TextColumn::of(batch, reason, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?,
-        })
+        Ok(Self { name: TextColumn::open(group, name)?, reason: TextColumn::open(group, reason)? })
+    }
+
+    /// Reads the names of the next rows.
+    pub fn read(&mut self, rows: usize, names: &mut Names) -> Result<(), String> {
+        self.name.read(rows, |text| Ok(names.intern(text)))?;
+        // A newer writer may have reasons that this version does not know: they still are reasons.
+        self.reason.read(rows, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))
+    }
+
+    /// Adds the columns to a list.
+    pub fn visit<'a>(&'a self, all: &mut Vec<&'a OpenColumn>) {
+        self.name.visit(all);
+        self.reason.visit(all);
     }
 
     /// Returns whether the row has a name, or a reason for its lack.

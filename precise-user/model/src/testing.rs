@@ -31,6 +31,77 @@ pub fn ibs_op(event: &mut EventInfo) {
     (event.encoding, event.pmu) = ("ibs_op/cnt_ctl=1/".into(), PmuKind::IbsOp);
 }
 
+/// Removes the parts of all rows that are not in `parts`, as a reader leaves them out.
+pub fn project(capture: &mut Capture, parts: Projection) {
+    let nothing = Name::Unknown(Reason::NotRecorded);
+    let code: Vec<CodeLocation> = capture.code.iter().map(|code| project_code(code, parts)).collect();
+    let (mut interner, mut table) = (Interner::default(), Vec::new());
+    let mut rows = std::mem::take(&mut capture.rows);
+    for row in &mut rows {
+        let has = |part| parts.has(part);
+        if !has(RowPart::Epoch) {
+            row.epoch = 0;
+        }
+        row.cpu = row.cpu.filter(|_| has(RowPart::Cpu));
+        if !has(RowPart::Cgroup) {
+            (row.cgroup_id, row.cgroup) = (0, nothing);
+        }
+        if !has(RowPart::Process) {
+            (row.pid, row.process) = (0, nothing);
+        }
+        if !has(RowPart::Thread) {
+            (row.tid, row.thread) = (0, nothing);
+        }
+        row.code = row
+            .code
+            .filter(|_| parts.has_any(Projection::CODE))
+            .map(|id| interner.intern(&mut table, code[id as usize].clone()));
+        row.data = row.data.filter(|_| has(RowPart::Data));
+        if !has(RowPart::Stack) {
+            row.stack = Chain::NONE;
+        }
+        if !has(RowPart::Source) {
+            row.data_src = 0;
+        }
+        row.outcome = row.outcome.filter(|_| has(RowPart::Outcome));
+        row.latency_bucket = row.latency_bucket.filter(|_| has(RowPart::Latency));
+        row.width = row.width.filter(|_| has(RowPart::Width));
+        row.page_size = row.page_size.filter(|_| has(RowPart::PageSize));
+    }
+    capture.rows = rows;
+    for stack in &mut capture.stacks {
+        // Call sites are read whole.
+        for caller in &mut stack.callers {
+            *caller = interner.intern(&mut table, capture.code[*caller as usize].clone());
+        }
+    }
+    capture.code = table;
+    if !parts.has(RowPart::Cgroup) {
+        capture.meta.owners.clear();
+    }
+}
+
+fn project_code(code: &CodeLocation, parts: Projection) -> CodeLocation {
+    let mut code = code.clone();
+    if !parts.has(RowPart::Instruction) {
+        let nameless = matches!(code.function, Name::Unknown(_));
+        if !(nameless && code.kernel) {
+            code.runtime_address = 0;
+        }
+        if !nameless {
+            code.file_offset = 0;
+        }
+        (code.function_offset, code.build_id) = (0, NameId::default());
+    }
+    if !parts.has(RowPart::Line) {
+        (code.source, code.line) = (Name::Unknown(Reason::NotRecorded), 0);
+    }
+    if !parts.has(RowPart::Inlined) {
+        code.inlined_into.clear();
+    }
+    code
+}
+
 /// Builds a capture cell by cell.
 ///
 /// Each [`CaptureBuilder::cell`] adds one row with one sample in epoch 0 of event 0, and returns a

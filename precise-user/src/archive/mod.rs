@@ -26,8 +26,8 @@ pub use place::{ArchivePlace, Label};
 use std::path::Path;
 
 use crate::error::{ExitClass, Failure};
-use precise_capture::{CaptureFile as _, ReadError, ReadLimits};
-use precise_model::Capture;
+use precise_capture::{CaptureFile as _, ReadError, ReadLimits, WantedParts};
+use precise_model::{Capture, Projection};
 use store::Store;
 
 /// Size in bytes of the largest capture that is fetched from an object store.
@@ -42,10 +42,22 @@ pub const LARGEST: u64 = 1 << 30;
 /// Returns an error if the capture does not exist, may not be read, or is not a capture. Also
 /// returns an error if a label has captures of several hosts and the reference does not name one.
 pub fn read(reference: &Path) -> Result<Capture, Failure> {
+    read_parts(reference, &|_| Projection::EVERYTHING)
+}
+
+/// Reads a capture like [`read`], but of its rows only the parts that `wanted` returns.
+///
+/// # Errors
+///
+/// Returns an error like [`read`].
+pub fn read_parts(reference: &Path, wanted: &WantedParts<'_>) -> Result<Capture, Failure> {
+    let limits = ReadLimits::default();
     let place = ArchivePlace::parse(reference)?;
     let unreadable = |error: ReadError| Failure::new(ExitClass::BadFile, error.to_string());
     match &place {
-        ArchivePlace::Folder(path) if !path.is_dir() => Capture::read(path).map_err(unreadable),
+        ArchivePlace::Folder(path) if !path.is_dir() => {
+            Capture::read_parts(path, &limits, wanted).map_err(unreadable)
+        }
         _ => {
             let (store, name) = match place.object() {
                 Some((folder, name)) => (Store::open(&folder)?, name),
@@ -57,7 +69,7 @@ pub fn read(reference: &Path) -> Result<Capture, Failure> {
             };
             let label = format!("{}/{name}", store.place());
             let file = store.fetch(&name, LARGEST)?;
-            Capture::read_file(file, &label, &ReadLimits::default()).map_err(unreadable)
+            Capture::read_file_parts(file, &label, &limits, wanted).map_err(unreadable)
         }
     }
 }

@@ -7,8 +7,9 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use precise::error::{ExitClass, Failure};
+use precise::model::{Meta, Projection};
 use precise::views::flame::{FlamegraphView, FrameWidth, folded, svg};
-use precise::views::view::{Input, OptionValues, View as _};
+use precise::views::view::{self, Input, OptionValues, View as _};
 
 use super::{
     CommandResult, Output,
@@ -88,7 +89,12 @@ pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> CommandResult {
         values = values.with("event", event);
     }
     let options = FlamegraphView::options(&values).map_err(no_answer)?;
-    let capture = arguments.narrow.read(&arguments.capture.path())?;
+    let gates = arguments.require.reads();
+    let wanted = |meta: &Meta| {
+        view::AnyView::reads(&FlamegraphView, &values, meta)
+            .map_or(Projection::EVERYTHING, |all| all.and(gates))
+    };
+    let capture = arguments.narrow.read_parts(&arguments.capture.path(), &wanted)?;
     let gates = arguments.require.evaluate(&capture);
     let mut code = LocalFiles::here();
     let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options).map_err(no_answer)?;

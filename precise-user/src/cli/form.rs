@@ -1,14 +1,11 @@
 //! The output form of results, and the requirements on the capture. Every command that shows a
 //! result has these flags.
 
-use std::path::Path;
-
 use clap::{ArgMatches, Args};
-use precise::archive;
 use precise::error::{ExitClass, Failure};
 use precise::model::digits::counted;
 use precise::model::keys::Key;
-use precise::model::{Capture, Selection, text};
+use precise::model::{Capture, Projection, Selection, text};
 use precise::views::document::Document;
 use precise::views::gates::GateResult;
 use precise::views::samples;
@@ -60,6 +57,11 @@ impl FormArguments {
     /// Returns whether something is required.
     pub fn has_gates(&self) -> bool {
         !self.require.is_empty()
+    }
+
+    /// Returns the parts of rows that decide the gates.
+    pub fn reads(&self) -> Projection {
+        self.require.reads()
     }
 
     /// Evaluates the gates; `None` if nothing is required.
@@ -155,11 +157,6 @@ pub fn json_about<T: Document>(
 
 fn no_json(error: serde_json::Error) -> Failure {
     Failure::new(ExitClass::Failed, format!("the result cannot be written as JSON: {error}"))
-}
-
-/// Reads a capture from a file or from an archive.
-pub fn read(reference: &Path) -> Result<Capture, Failure> {
-    archive::read(reference)
 }
 
 /// Returns the long help of a `--by` flag: what it does, the list of keys, and the text `more`.

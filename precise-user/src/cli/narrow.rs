@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use clap::{ArgMatches, Args, FromArgMatches as _};
+use precise::archive;
+use precise::capture::WantedParts;
 use precise::error::{ExitClass, Failure};
 use precise::filter::{FilterFlags, check_comm};
-use precise::model::Capture;
+use precise::model::{Capture, Meta, Projection};
+use precise::views::idle;
 use precise::views::narrow::{TimeRange, WantedPart, narrow};
 
-use super::{form::read, idle::IdleArguments, output::say, view};
+use super::{idle::IdleArguments, output::say, view};
 
 /// Heading of the flags.
 pub const SELECT: &str = "Which samples";
@@ -69,9 +72,16 @@ impl NarrowArguments {
 
     /// Reads a capture, narrows it, and leaves out the samples of idle CPUs.
     pub fn read(&self, reference: &Path) -> Result<Capture, Failure> {
+        self.read_parts(reference, &|_| Projection::EVERYTHING)
+    }
+
+    /// Reads a capture like [`Self::read`], but of its rows only the parts that `wanted` returns
+    /// and those that the flags need.
+    pub fn read_parts(&self, reference: &Path, wanted: &WantedParts<'_>) -> Result<Capture, Failure> {
         // A wrong flag is an error before a file is read.
-        self.wanted()?;
-        self.apply(read(reference)?)
+        let part = self.wanted()?.reads();
+        let parts = |meta: &Meta| wanted(meta).and(part).and(idle::reads(meta));
+        self.apply(archive::read_parts(reference, &parts)?)
     }
 
     /// Narrows a capture, and leaves out the samples of idle CPUs.

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use precise::error::{ExitClass, Failure};
-use precise::model::Capture;
+use precise::model::{Capture, Meta, Projection};
 use precise::views::call_graph::CallGraphView;
 use precise::views::gates::GateResult;
 use precise::views::html;
@@ -90,8 +90,9 @@ pub struct ReportShape {
 pub fn run(arguments: &ReportArguments, out: &mut Output) -> CommandResult {
     arguments.shape.check(arguments.by.as_deref())?;
     arguments.check_function()?;
-    let mut capture = arguments.narrow.read(&arguments.capture.path())?;
     let values = arguments.shape.values(arguments.by.as_deref());
+    let wanted = |meta: &Meta| arguments.reads(&values, meta);
+    let mut capture = arguments.narrow.read_parts(&arguments.capture.path(), &wanted)?;
     let keys = ReportView.keys(&values).map_err(no_answer)?;
     let mut files = arguments.code.files()?;
     typing::look_up(&mut capture, &keys, &mut files);
@@ -112,6 +113,18 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> CommandResult {
 }
 
 impl ReportArguments {
+    /// Returns the parts of rows that the output is made of.
+    fn reads(&self, values: &OptionValues, meta: &Meta) -> Projection {
+        let view: &dyn AnyView = match (&self.html, &self.call_graph) {
+            // All views are on the page.
+            (Some(_), _) => return Projection::EVERYTHING,
+            (None, Some(_)) => &CallGraphView,
+            (None, None) => self.shape.view(self.by.as_deref()),
+        };
+        let gates = self.shape.form.reads();
+        view.reads(values, meta).map_or(Projection::EVERYTHING, |all| all.and(gates))
+    }
+
     /// Refuses a file in the place of the function of `-g`, which is optional: `report -g FILE`.
     fn check_function(&self) -> Result<(), Failure> {
         match &self.call_graph {
@@ -168,6 +181,12 @@ impl ReportShape {
         }
     }
 
+    /// Returns the view that is printed: the report, if it is grouped by `by`, or the summary.
+    fn view(&self, by: Option<&str>) -> &'static dyn AnyView {
+        // CSV is always a single table, because further tables would have other columns.
+        if by.is_none() && !self.form.form().is_csv() { &SummaryView } else { &ReportView }
+    }
+
     /// Prints a view and returns the results of the gates. The caller fails on unmet gates after it
     /// has printed everything else.
     fn show(
@@ -197,9 +216,6 @@ impl ReportShape {
         by: Option<&str>,
         out: &mut Output,
     ) -> Result<Option<Vec<GateResult>>, Failure> {
-        // CSV is always a single table, because further tables would have other columns.
-        let view: &dyn AnyView =
-            if by.is_none() && !self.form.form().is_csv() { &SummaryView } else { &ReportView };
-        self.show(view, self.values(by), capture, out)
+        self.show(self.view(by), self.values(by), capture, out)
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::error::{ExitClass, Failure};
-use precise::model::Capture;
+use precise::model::{Capture, Projection};
 use precise::views::gates;
 use precise::views::gates::{Gate, GateResult};
 
@@ -30,9 +30,18 @@ impl RequireArguments {
         self.require.iter().all(|gates| gates.0.is_empty())
     }
 
+    fn gates(&self) -> Vec<Gate> {
+        self.require.iter().flat_map(|gates| gates.0.iter().copied()).collect()
+    }
+
+    /// Returns the parts of rows that decide the gates.
+    pub fn reads(&self) -> Projection {
+        gates::reads(&self.gates())
+    }
+
     /// Evaluates each gate; `None` if nothing is required.
     pub fn evaluate(&self, capture: &Capture) -> Option<Vec<GateResult>> {
-        let gates: Vec<Gate> = self.require.iter().flat_map(|gates| gates.0.iter().copied()).collect();
+        let gates = self.gates();
         (!gates.is_empty()).then(|| gates::evaluate(capture, &gates))
     }
 }

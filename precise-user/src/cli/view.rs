@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _, value_parser};
+use precise::capture::WantedParts;
 use precise::error::{ExitClass, Failure};
-use precise::model::Capture;
+use precise::model::{Capture, Meta, Projection};
 use precise::views::typing;
 use precise::views::view::{
     AnyAnswer, AnyView, Captures, Description, Example, Format, Input, Judgement, NoAnswer, Opt, OptionKind,
@@ -199,7 +200,8 @@ struct Read {
 }
 
 impl Read {
-    fn from(captures: Captures, matches: &ArgMatches) -> Result<Self, Failure> {
+    /// Reads the captures; of their rows the parts that `wanted` returns.
+    fn from(captures: Captures, matches: &ArgMatches, wanted: &WantedParts<'_>) -> Result<Self, Failure> {
         let given = |id: &str| matches.try_get_one::<PathBuf>(id).ok().flatten().cloned();
         let (base, file) = match captures {
             Captures::One => (None, given("input").or_else(|| given("file"))),
@@ -208,8 +210,8 @@ impl Read {
         };
         let file = file.unwrap_or_else(|| PathBuf::from(USUAL));
         let narrow = NarrowArguments::of(matches)?;
-        let base = base.map(|base| narrow.read(&base)).transpose()?;
-        Ok(Self { capture: narrow.read(&file)?, file, base })
+        let base = base.map(|base| narrow.read_parts(&base, wanted)).transpose()?;
+        Ok(Self { capture: narrow.read_parts(&file, wanted)?, file, base })
     }
 }
 
@@ -221,7 +223,10 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Comman
     let picture = if about.picture.is_some() { matches.get_one::<PathBuf>("output") } else { None };
     let format = picture.map(|path| Format::of(path)).transpose().map_err(no_answer)?;
     let form = Form::of(matches);
-    let Read { mut capture, file, mut base } = Read::from(about.captures, matches)?;
+    let require = RequireArguments::from_arg_matches(matches).map_err(|error| usage(&error))?;
+    let gates = require.reads();
+    let wanted = |meta: &Meta| view.reads(&values, meta).map_or(Projection::EVERYTHING, |all| all.and(gates));
+    let Read { mut capture, file, mut base } = Read::from(about.captures, matches, &wanted)?;
     let mut code = match about.code {
         true => CodeArguments::from_arg_matches(matches).map_err(|error| usage(&error))?.files()?,
         false => LocalFiles::here(),
@@ -237,7 +242,6 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Comman
     };
     let answer = view.answer(&mut input, &values).map_err(no_answer)?;
     // If there are two captures, both must meet the requirements.
-    let require = RequireArguments::from_arg_matches(matches).map_err(|error| usage(&error))?;
     let gates: Vec<_> =
         base.iter().chain([&capture]).filter_map(|capture| require.evaluate(capture)).collect();
     let gates = (!gates.is_empty()).then(|| gates.concat());

@@ -1,10 +1,18 @@
 //! Who fills the table: the cgroup or process with the most rows, if the table was full.
 
 use precise_common::ledger::Counter;
-use precise_model::{Capture, Dimension, Name, Row};
+use precise_model::{Capture, Dimension, Meta, Name, Projection, Row, RowPart};
 use rustc_hash::FxHashMap;
 
 use crate::render::number::percent;
+
+/// Returns the parts of rows that tell who fills the table; none if the table was never full.
+pub(crate) fn reads(meta: &Meta) -> Projection {
+    match meta.events.iter().any(|event| event.ledger.counter(Counter::TableFull) > 0) {
+        true => Projection::of(&[RowPart::Cgroup, RowPart::Process]),
+        false => Projection::NOTHING,
+    }
+}
 
 /// Returns a sentence on the cgroup or process with the most rows of an event. `None` if the table
 /// of the event was never full, if there is only one, or if the name is not known.

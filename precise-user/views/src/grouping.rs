@@ -184,6 +184,41 @@ impl Rank {
     }
 }
 
+/// Values by key. A key that is known already is looked up without a list of its own.
+struct ByKey<T> {
+    places: FxHashMap<Vec<RawValue>, usize>,
+    values: Vec<T>,
+}
+
+impl<T: Default> ByKey<T> {
+    fn new() -> Self {
+        Self { places: FxHashMap::default(), values: Vec::new() }
+    }
+
+    /// Returns the value of a key, which is added if it is new.
+    fn of(&mut self, key: &[RawValue]) -> &mut T {
+        let place = match self.places.get(key) {
+            Some(place) => *place,
+            None => {
+                self.places.insert(key.to_vec(), self.values.len());
+                self.values.push(T::default());
+                self.values.len() - 1
+            }
+        };
+        &mut self.values[place]
+    }
+
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Returns the keys and their values, in no order.
+    fn into_all(self) -> impl Iterator<Item = (Vec<RawValue>, T)> {
+        let Self { places, mut values } = self;
+        places.into_iter().map(move |(key, place)| (key, std::mem::take(&mut values[place])))
+    }
+}
+
 /// The sums of groups in their order, the number and the sum of those beyond the limit, and the sum
 /// of all.
 struct Parts {
@@ -207,12 +242,14 @@ impl<'a> Grouping<'a> {
     /// Sums the rows for which `keep` returns true, by key and in total.
     pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (FxHashMap<Vec<RawValue>, Sum>, Sum) {
         let weighing = self.weighing();
-        let (mut groups, mut whole) = (FxHashMap::<Vec<RawValue>, Sum>::default(), Sum::default());
+        let (mut groups, mut whole) = (ByKey::<Sum>::new(), Sum::default());
+        let mut key = Vec::with_capacity(self.by.len());
         for row in self.rows().filter(|row| keep(row)) {
-            groups.entry(self.key(row)).or_default().add(row, weighing);
+            self.fill(&mut key, row);
+            groups.of(&key).add(row, weighing);
             whole.add(row, weighing);
         }
-        (groups, whole)
+        (groups.into_all().collect(), whole)
     }
 
     /// Returns the groups of the rows for which `keep` returns true, in order.
@@ -256,9 +293,11 @@ impl<'a> Grouping<'a> {
     /// which takes several times as much: there may be as many groups as samples.
     fn first(&self, limit: usize, mut keep: impl FnMut(&Row) -> bool) -> Parts {
         let weighing = self.weighing();
-        let mut ranks: FxHashMap<Vec<RawValue>, Rank> = FxHashMap::default();
+        let mut ranks = ByKey::<Rank>::new();
+        let mut key = Vec::with_capacity(self.by.len());
         for row in self.rows().filter(|row| keep(row)) {
-            let rank = ranks.entry(self.key(row)).or_default();
+            self.fill(&mut key, row);
+            let rank = ranks.of(&key);
             rank.samples.add(weighing.samples(row));
             rank.latency += weighing.latency(row).sum;
         }
@@ -268,7 +307,7 @@ impl<'a> Grouping<'a> {
             first.sort_by(|(key_a, a), (key_b, b)| self.compare((key_a, a), (key_b, b)));
             first.truncate(limit);
         };
-        for group in ranks {
+        for group in ranks.into_all() {
             first.push(group);
             if first.len() >= limit.saturating_mul(2).max(1024) {
                 cut(&mut first);
@@ -281,7 +320,8 @@ impl<'a> Grouping<'a> {
         let mut sums = vec![Sum::default(); first.len()];
         let (mut rest, mut whole) = (Sum::default(), Sum::default());
         for row in self.rows().filter(|row| keep(row)) {
-            let place = places.get(&*self.key(row)).and_then(|place| sums.get_mut(*place));
+            self.fill(&mut key, row);
+            let place = places.get(&*key).and_then(|place| sums.get_mut(*place));
             place.unwrap_or(&mut rest).add(row, weighing);
             whole.add(row, weighing);
         }
@@ -293,6 +333,12 @@ impl<'a> Grouping<'a> {
     /// Returns the key values of a row, in compact form.
     pub fn key(&self, row: &Row) -> Vec<RawValue> {
         self.by.iter().map(|key| RawValue::of(self.capture, row, *key)).collect()
+    }
+
+    /// Replaces `key` by the key values of a row: millions of rows need no list of their own.
+    pub fn fill(&self, key: &mut Vec<RawValue>, row: &Row) {
+        key.clear();
+        key.extend(self.by.iter().map(|key| RawValue::of(self.capture, row, *key)));
     }
 
     /// Returns the values that a compact key stands for.

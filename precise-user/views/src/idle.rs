@@ -22,7 +22,7 @@
 
 use precise_common::ledger::Counter;
 use precise_model::digits::{percent, thousands};
-use precise_model::{Capture, EventInfo, Idle, Name, NameId, Row};
+use precise_model::{Capture, EventInfo, Idle, Meta, Name, NameId, Projection, Row, RowPart};
 
 /// The functions of the kernel in which an idle CPU waits. perf's list (`symbol__is_idle`,
 /// tools/perf/util/symbol.c), and what x86 has beside it: the halt of guests
@@ -96,6 +96,15 @@ pub fn take_out(capture: &mut Capture, include: bool) -> Vec<Row> {
         info.idle = found(info, samples, period, all, include);
     }
     taken
+}
+
+/// Returns the parts of rows that tell which samples are of idle CPUs; none if no event of the
+/// capture counts time or cycles.
+pub fn reads(meta: &Meta) -> Projection {
+    match meta.events.iter().any(counts_time) {
+        true => Projection::of(&[RowPart::Process, RowPart::Function, RowPart::Inlined]),
+        false => Projection::NOTHING,
+    }
 }
 
 /// Returns whether an event counts time or cycles, which pass also where nothing is to be done.

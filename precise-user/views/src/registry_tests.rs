@@ -83,6 +83,18 @@ fn every_view_weighs_samples_by_what_they_stand_for() {
     }
 }
 
+/// A view answers the same without the parts of rows that it does not read.
+#[test]
+fn every_view_says_which_parts_of_rows_it_reads() {
+    for view in VIEWS {
+        let Trials::Weighs(trials) = view.trials() else { continue };
+        for trial in trials {
+            let [whole, parts] = trial.answers_of_parts(*view);
+            assert_eq!(whole, parts, "{}", view.description().name);
+        }
+    }
+}
+
 #[test]
 fn names_are_unique_and_descriptions_complete() {
     for (i, view) in VIEWS.iter().enumerate() {

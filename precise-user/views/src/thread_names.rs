@@ -34,7 +34,9 @@ fn last_names(capture: &Capture) -> FxHashMap<u32, NameId> {
     for row in &capture.rows {
         if let Name::Known(name) = row.thread {
             let last = names.entry(row.tid).or_insert((row.epoch, name));
-            if row.epoch >= last.0 {
+            // Of two names of one epoch, the order of rows does not decide.
+            let told = |(epoch, name): (u32, NameId)| (epoch, capture.names.get(name));
+            if told((row.epoch, name)) > told(*last) {
                 *last = (row.epoch, name);
             }
         }

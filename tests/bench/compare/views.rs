@@ -39,20 +39,21 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
         setting.run(&setting.command(Tool::Precise, &format!("import -q -o {} views.data", file(at))))?;
         fs::remove_file(&recording)?;
     }
-    let note = "Captures imported from recordings of loads. Samples have a million different addresses, one \
-                after the other, so that each sample is a row. What a view may hold is bounded: of a larger \
-                capture, the times of rows get coarser.";
+    let note = "CPU time, of one thread. The captures are imported from recordings of loads, whose samples have \
+                a million different addresses, one after the other, so that each sample is a row. Views that \
+                need no addresses do not read them.";
     let time = Growth::new("Time to the answer", "s", note, "rows", &ROWS);
     let time = VIEWS.into_iter().fold(time, |growth, (name, text)| {
         let setting = Rc::clone(setting);
-        growth.with(name, move |at| Ok(setting.run(&asked(&setting, text, at))?.seconds))
+        growth.with(name, move |at| Ok(setting.run(&asked(&setting, text, at))?.cpu_seconds))
     });
     let memory = Growth::new("Memory of the answer", "MB", "", "rows", &ROWS);
     let memory = VIEWS.into_iter().take(1).fold(memory, |growth, (name, text)| {
         let setting = Rc::clone(setting);
         growth.with(name, move |at| Ok(setting.run(&asked(&setting, text, at))?.peak_bytes as f64 / 1e6))
     });
-    Ok(vec![Part::Growth(time), Part::Growth(memory), Part::Question(sums(setting))])
+    let sums = SUMS.map(|question| Part::Question(sums(setting, question)));
+    Ok([Part::Growth(time), Part::Growth(memory)].into_iter().chain(sums).collect())
 }
 
 fn file(at: usize) -> String {
@@ -63,22 +64,41 @@ fn asked(setting: &Setting, text: &str, at: usize) -> Vec<String> {
     setting.command(Tool::Precise, &format!("{text} -i {}", file(at)))
 }
 
-/// Asks for the same sums as DuckDB.
-fn sums(setting: &Rc<Setting>) -> Question {
+/// Questions of which DuckDB computes the same sums: what is added up, the view, the columns and the
+/// sums.
+const SUMS: [(&str, &str, &str, &str); 3] = [
+    (
+        "Samples of each function and process",
+        "report --by function,process",
+        "function, process",
+        "sum(count), sum(period_sum)",
+    ),
+    (
+        "Accesses of each level",
+        "mem",
+        "op, level, snoop, tlb, locked",
+        "sum(count), sum(period_sum), sum(latency_sum)",
+    ),
+    ("Latencies of each level", "latency", "level, latency_bucket", "sum(count), sum(latency_sum)"),
+];
+
+/// Asks for the same sums as DuckDB does.
+fn sums(setting: &Rc<Setting>, (title, view, columns, sums): (&str, &str, &str, &str)) -> Question {
     let at = ROWS.len() - 1;
-    let note = "Start, reading and printing are included.";
-    let question = Question::new("Samples of each function and process, of 10,000,000 rows", "s", note);
-    let ours = asked(setting, "report --by function,process", at);
-    let sql = format!(
-        "select function, process, sum(count) from '{}' group by all order by 3 desc limit 20",
-        file(at)
-    );
+    let note = "CPU time, of one thread each; start, reading and printing are included. What precise prints has \
+                intervals, percentiles and the verdict beside the sums.";
+    let question = Question::new(format!("{title}, of 10,000,000 rows"), "s", note);
+    let ours = asked(setting, view, at);
+    let sql =
+        format!("select {columns}, {sums} from '{}' group by {columns} order by sum(count) desc", file(at));
     let python = program::python().map(|path| path.display().to_string()).unwrap_or_default();
-    let theirs =
-        [&python, "-c", "import duckdb, sys; print(duckdb.sql(sys.argv[1]))", &sql].map(str::to_owned);
+    const PROGRAM: &str = "import duckdb, sys; duckdb.sql('set threads = 1'); print(duckdb.sql(sys.argv[1]))";
+    let theirs = [&python, "-c", PROGRAM, &sql].map(str::to_owned);
     let theirs = theirs.to_vec();
     [(Tool::Precise, ours), (Tool::DuckDb, theirs)].into_iter().fold(question, |question, (tool, command)| {
         let setting = Rc::clone(setting);
-        question.with(tool, vec![command], move |commands| setting.seconds(commands))
+        question.with(tool, vec![command], move |commands| {
+            commands.iter().map(|command| Ok(setting.run(command)?.cpu_seconds)).sum()
+        })
     })
 }

@@ -13,6 +13,7 @@ mod packages;
 mod release;
 mod rpm;
 mod sbom;
+mod sizes;
 mod template;
 mod tree;
 pub mod wrapper;
@@ -42,9 +43,11 @@ pub fn run(args: &DistArgs) -> Result<()> {
     let binary = Binary::build(&build, &release, &work.join("binary"))?;
     let names = packages::make(&release, &binary, &work.join("work"), &folder)?;
     println!("\nprecise {} of commit {}, in {}", release.version, release.commit, folder.display());
+    let mut sizes = vec![("precise".to_owned(), fs::metadata(&binary.stripped)?.len())];
     for name in names {
         let bytes = fs::metadata(folder.join(&name)).with_context(|| format!("{name} is missing"))?.len();
         println!("{bytes:>12}  {name}");
+        sizes.push((name, bytes));
     }
-    Ok(())
+    sizes::check(&sizes, &release.version)
 }

@@ -1,6 +1,6 @@
 //! Registry entry of `precise annotate`.
 
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::annotate_csv;
 use super::text::{Detail, annotate_text};
@@ -66,6 +66,10 @@ impl View for AnnotateView {
             (false, false) => Detail::Hot,
         };
         Ok((options, detail))
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::CODE.and(Projection::of(&[RowPart::Source, RowPart::Latency]))
     }
 
     fn answer(input: &mut Input<'_>, (options, _): &Self::Options) -> Result<Annotation, NoAnswer> {

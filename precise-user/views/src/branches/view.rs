@@ -1,6 +1,6 @@
 //! Registry entry of `precise branches`.
 
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::branches_csv;
 use super::text::branches_text;
@@ -37,6 +37,10 @@ impl View for BranchesView {
 
     fn options(values: &OptionValues) -> Result<BranchOptions, NoAnswer> {
         Ok(BranchOptions { limit: values.number("limit")?, ..BranchOptions::default() })
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::CODE.and(Projection::of(&[RowPart::Data, RowPart::Outcome, RowPart::Latency]))
     }
 
     fn answer(input: &mut Input<'_>, options: &BranchOptions) -> Result<Branches, NoAnswer> {

@@ -1,6 +1,6 @@
 //! Registry entry of `precise c2c`.
 
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::c2c_csv;
 use super::text::c2c_text;
@@ -42,6 +42,15 @@ impl View for C2cView {
     fn options(values: &OptionValues) -> Result<C2cOptions, NoAnswer> {
         let (limit, min_samples) = (values.number("limit")?, values.number("min-samples")?);
         Ok(C2cOptions { limit: Some(limit), min_samples })
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::EVERYTHING.without(&[
+            RowPart::Epoch,
+            RowPart::Stack,
+            RowPart::Outcome,
+            RowPart::PageSize,
+        ])
     }
 
     fn answer(input: &mut Input<'_>, options: &C2cOptions) -> Result<C2c, NoAnswer> {

@@ -1,5 +1,7 @@
 //! Registry entry of the call graph of `precise report -g`.
 
+use precise_model::{Meta, Projection, RowPart};
+
 use super::csv::call_graph_csv;
 use super::text::call_graph_text;
 use super::{CallGraphOptions, CallGraphReport, call_graph};
@@ -35,6 +37,10 @@ impl View for CallGraphView {
         let function = values.text("function").filter(|name| !name.is_empty()).map(str::to_owned);
         let limit = Some(values.number("limit")?);
         Ok(CallGraphOptions { function, limit, ..CallGraphOptions::default() })
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::of(&[RowPart::Function, RowPart::Inlined, RowPart::Stack, RowPart::Latency])
     }
 
     fn answer(input: &mut Input<'_>, options: &CallGraphOptions) -> Result<CallGraphReport, NoAnswer> {

@@ -1,6 +1,6 @@
 //! Registry entry of `precise chase`.
 
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::chase_csv;
 use super::text::chase_text;
@@ -36,6 +36,10 @@ impl View for ChaseView {
 
     fn options(values: &OptionValues) -> Result<ChaseOptions, NoAnswer> {
         Ok(ChaseOptions { limit: values.number("limit")?, ..ChaseOptions::default() })
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::CODE.and(Projection::of(&[RowPart::Source, RowPart::Latency]))
     }
 
     fn answer(input: &mut Input<'_>, options: &ChaseOptions) -> Result<Chase, NoAnswer> {

@@ -1,6 +1,6 @@
 //! `precise check` as a view of the registry.
 
-use precise_model::Preset;
+use precise_model::{Meta, Preset, Projection, RowPart};
 use precise_model::keys::Key;
 
 use super::csv::check_csv;
@@ -66,6 +66,10 @@ samples cannot tell. docs/check.md has the grammar and the statistics.";
 
     fn keys((conditions, _): &Self::Options) -> Vec<Key> {
         conditions.iter().flat_map(Condition::keys).collect()
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::of(&[RowPart::Latency])
     }
 
     fn answer(input: &mut Input<'_>, (conditions, _): &Self::Options) -> Result<CheckReport, NoAnswer> {

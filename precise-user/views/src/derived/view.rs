@@ -1,5 +1,7 @@
 //! Registry entry of `precise derived`.
 
+use precise_model::{Meta, Projection, RowPart};
+
 use super::csv::derived_csv;
 use super::text::derived_text;
 use super::{DerivedView as Derived, derived};
@@ -31,6 +33,10 @@ impl View for DerivedEvents {
 
     fn options(_: &OptionValues) -> Result<(), NoAnswer> {
         Ok(())
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::of(&[RowPart::Outcome])
     }
 
     fn answer(input: &mut Input<'_>, (): &()) -> Result<Derived, NoAnswer> {

@@ -1,6 +1,7 @@
 //! Registry entry of `precise diff`.
 
 use precise_model::keys::Key;
+use precise_model::{Meta, Projection, RowPart};
 
 use super::csv::diff_csv;
 use super::text::diff_text;
@@ -43,6 +44,10 @@ impl View for DiffView {
 
     fn keys(options: &Self::Options) -> Vec<Key> {
         options.by.clone()
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::of(&[RowPart::Latency])
     }
 
     fn answer(input: &mut Input<'_>, options: &DiffOptions) -> Result<Diff, NoAnswer> {

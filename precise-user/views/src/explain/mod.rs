@@ -73,7 +73,7 @@ use super::stats::{MIN_SAMPLES, Share};
 use crate::again::Again;
 use precise_model::digits::counted;
 use precise_model::text::quoted;
-use precise_model::{Capture, Dimension, EventInfo, PmuKind};
+use precise_model::{Capture, Dimension, EventInfo, Joining, PmuKind, Row};
 
 /// Options for `precise explain`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -329,9 +329,12 @@ enum CheckAnswer {
 /// Returns the findings in a capture. `files` is the source of code that the capture does not have.
 pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code) -> Explanation {
     let trusted = super::trust::trust(capture);
-    let look = Look { capture, options };
+    let whole = Look { capture, options };
+    // Most checks need neither addresses nor times, and rows without them are few.
+    let few = without_addresses(capture);
+    let look = Look { capture: few.as_ref().unwrap_or(capture), options };
     let mut answers: Vec<CheckAnswer> = Vec::new();
-    answers.extend(memory::sharing(&look, files));
+    answers.extend(memory::sharing(&whole, files));
     let decided = |answer: &CheckAnswer| matches!(answer, CheckAnswer::Found(_));
     if !answers.iter().any(decided) {
         answers.extend(waiting::contention(&look));
@@ -339,13 +342,13 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
     answers.extend(memory::remote(&look));
     answers.extend(memory::walks(&look));
     answers.extend(code::front_end(&look));
-    answers.extend(code::mispredictions(&look, files));
+    answers.extend(code::mispredictions(&whole, files));
     answers.extend(code::hot_spot(&look));
     answers.extend(memory::tail(&look));
-    answers.extend(change::changes(&look));
+    answers.extend(change::changes(&whole));
     answers.extend(waiting::levels(&look));
-    answers.extend(waiting::users(&look));
-    let mut findings = trust::findings(&look, &trusted);
+    answers.extend(waiting::users(&look, &whole));
+    let mut findings = trust::findings(&whole, &trusted);
     let about_trust = findings.len();
     let (mut quiet, mut unknown, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for answer in answers {
@@ -381,6 +384,27 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
         quiet,
         unknown,
     }
+}
+
+/// Returns a capture without data addresses and times, whose equal rows are joined; `None` if few
+/// rows are equal without them.
+fn without_addresses(capture: &Capture) -> Option<Capture> {
+    let mut joining = Joining::of(&capture.meta, !capture.data.is_empty());
+    let mut rows = Vec::new();
+    for row in &capture.rows {
+        if !joining.is_on() {
+            return None;
+        }
+        joining.add(&mut rows, Row { epoch: 0, data: None, width: None, ..*row });
+    }
+    Some(Capture {
+        meta: capture.meta.clone(),
+        names: capture.names.clone(),
+        code: capture.code.clone(),
+        stacks: capture.stacks.clone(),
+        rows,
+        ..Capture::default()
+    })
 }
 
 impl Finding {

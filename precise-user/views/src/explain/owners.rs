@@ -32,7 +32,8 @@ pub(super) fn owners(capture: &Capture, event: usize, is: impl Fn(DataSource) ->
             several.insert(id);
             *all.entry(id).or_default() += weight;
         }
-        let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        let text = |id| capture.names.get(id);
+        let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| text(b.0).cmp(text(a.0))));
         if let Some((id, part)) =
             most.filter(|(_, part)| *part >= thresholds::WORTH_NAMING * whole && whole > 0.0)
             && several.len() > 1

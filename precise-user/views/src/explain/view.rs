@@ -1,5 +1,7 @@
 //! `precise explain` as a view of the registry.
 
+use precise_model::{Meta, Projection, RowPart};
+
 use super::csv::explain_csv;
 use super::text::explain_text;
 use super::{ExplainOptions, Explanation, explain, page};
@@ -32,6 +34,10 @@ impl View for ExplainView {
 
     fn options(_: &OptionValues) -> Result<(), NoAnswer> {
         Ok(())
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::EVERYTHING.without(&[RowPart::Stack])
     }
 
     fn answer(input: &mut Input<'_>, (): &()) -> Result<Explanation, NoAnswer> {

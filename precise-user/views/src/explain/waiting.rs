@@ -16,11 +16,13 @@ use precise_common::data_src::{DataSource, MemoryLevel, Snoop};
 use precise_model::digits::{percent_to, thousands};
 use precise_model::keys::{Key, Sort};
 use precise_model::values::Value;
-use precise_model::{Capture, Dimension};
+use precise_model::{Capture, Dimension, Projection, RowPart};
 
 /// How many users are compared. One that has most of something is among the first of those that
 /// wait most.
 const USERS: usize = 64;
+/// The parts of rows that the checks of few rows do without.
+const LEFT_OUT: Projection = Projection::of(&[RowPart::Epoch, RowPart::Data, RowPart::Width]);
 
 fn by_waiting(look: &Look<'_>, by: Vec<Key>, limit: Option<usize>) -> Result<Report, ViewError> {
     let options = ReportOptions {
@@ -244,8 +246,8 @@ pub(crate) fn contention(look: &Look<'_>) -> Vec<CheckAnswer> {
 }
 
 /// Checks whether one cgroup, process, thread, page, cache line or variable has most of the
-/// waiting.
-pub(crate) fn users(look: &Look<'_>) -> Vec<CheckAnswer> {
+/// waiting. `whole` has the addresses and times that `look` need not have.
+pub(crate) fn users(look: &Look<'_>, whole: &Look<'_>) -> Vec<CheckAnswer> {
     let topic = Topic::OneUser;
     let kinds: Vec<(Key, &str)> = kinds(look.capture).collect();
     if kinds.is_empty() {
@@ -259,11 +261,18 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<CheckAnswer> {
         return vec![CheckAnswer::Unknown(Unknown { topic, why, record })];
     }
     let mut answers: Vec<CheckAnswer> = Vec::new();
+    // Each has all events.
+    let needed = |key: Key| match Projection::of_keys(&[key]).has_any(LEFT_OUT) {
+        true => whole,
+        false => look,
+    };
+    let views =
+        kinds.iter().map(|(key, what)| (key, what, by_waiting(needed(*key), vec![*key], Some(USERS))));
+    let views: Vec<_> = views.filter_map(|(key, what, view)| Some((key, what, view.ok()?))).collect();
     for (index, info) in look.capture.meta.events.iter().enumerate() {
         let mut found: Vec<Finding> = Vec::new();
         let mut quiet = None;
-        for (key, what) in &kinds {
-            let Ok(view) = by_waiting(look, vec![*key], Some(USERS)) else { continue };
+        for (key, what, view) in &views {
             let Some(section) = view.events.iter().find(|section| section.event.name == info.name) else {
                 continue;
             };

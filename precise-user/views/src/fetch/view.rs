@@ -1,6 +1,6 @@
 //! Registry entry of `precise fetch`.
 
-use precise_model::Preset;
+use precise_model::{Meta, Preset, Projection, RowPart};
 use precise_model::keys::Key;
 
 use super::csv::fetch_csv;
@@ -46,6 +46,14 @@ impl View for Fetches {
 
     fn keys(options: &Self::Options) -> Vec<Key> {
         options.by.clone().unwrap_or_default()
+    }
+
+    fn reads(options: &Self::Options, _: &Meta) -> Projection {
+        let usual = match options.by {
+            None => Projection::of(&[RowPart::Function]),
+            Some(_) => Projection::NOTHING,
+        };
+        Projection::of(&[RowPart::Outcome, RowPart::Latency]).and(usual)
     }
 
     fn answer(input: &mut Input<'_>, options: &FetchOptions) -> Result<Fetch, NoAnswer> {

@@ -1,5 +1,7 @@
 //! Registry entry of `precise flamegraph`.
 
+use precise_model::{Meta, Projection, RowPart};
+
 use super::folded::folded;
 use super::{Flame, FlameOptions, FrameWidth, flame};
 use crate::document::document_type;
@@ -55,6 +57,10 @@ impl View for FlamegraphView {
     fn options(values: &OptionValues) -> Result<FlameOptions, NoAnswer> {
         let weight = values.choice("by", &WEIGHTS)?;
         Ok(FlameOptions { weight, event: values.text("event").map(str::to_owned), leaf_only: false })
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::of(&[RowPart::Function, RowPart::Inlined, RowPart::Stack, RowPart::Process])
     }
 
     fn answer(input: &mut Input<'_>, options: &FlameOptions) -> Result<Flame, NoAnswer> {

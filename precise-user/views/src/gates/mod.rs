@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use precise_model::digits::thousands;
-use precise_model::{Capture, Dimension, Ledger, Name};
+use precise_model::{Capture, Dimension, Ledger, Name, Projection, RowPart};
 
 /// The result of one gate.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -43,6 +43,14 @@ pub fn evaluate(capture: &Capture, gates: &[Gate]) -> Vec<GateResult> {
             }
         })
         .collect()
+}
+
+/// Returns the parts of rows that decide gates.
+pub fn reads(gates: &[Gate]) -> Projection {
+    match gates.iter().any(|gate| matches!(gate, Gate::Share(GateShare::Symbols, ..))) {
+        true => Projection::of(&[RowPart::Function]),
+        false => Projection::NOTHING,
+    }
 }
 
 fn one(capture: &Capture, index: usize, gate: &Gate) -> GateResult {

@@ -213,7 +213,7 @@ fn is_edge(cycles: u64, coarse: u32) -> bool {
 }
 
 fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> PlacedRows {
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     enum FunctionKey {
         Function(NameId, Name),
         NoName(Name, Reason),
@@ -232,9 +232,15 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> PlacedRows {
         *samples = samples.saturating_add(row.measures.count);
     }
     let mut order: Vec<(FunctionKey, u64)> = groups.into_iter().collect();
-    order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-    let shown = if order.len() > most { most } else { order.len() };
     let names = &capture.names;
+    // The numbers of names depend on what else was read.
+    let told = |key: FunctionKey| match key {
+        FunctionKey::Function(function, module) => (0, names.get(function), text(names, module)),
+        FunctionKey::NoName(module, reason) => (1, text(names, module), reason.words()),
+        FunctionKey::NotRecorded(kernel) => (2, if kernel { "kernel" } else { "user" }, ""),
+    };
+    order.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| told(a.0).cmp(&told(b.0))));
+    let shown = if order.len() > most { most } else { order.len() };
     let same_name = |function: NameId| {
         order
             .iter()
@@ -357,7 +363,13 @@ fn clusters(capture: &Capture, rows: &[&Row], variables: bool) -> Vec<Cluster> {
             _ => found.push(Cluster { place, first: offset, last: offset, samples }),
         }
     }
-    found.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.place.cmp(&b.place)).then(a.first.cmp(&b.first)));
+    // The numbers of names depend on what else was read.
+    let names = &capture.names;
+    let told = |c: &Cluster| {
+        let Home { base, region, variable } = c.place;
+        (base, text(names, region), variable.map(|id| names.get(id)), c.first)
+    };
+    found.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| told(a).cmp(&told(b))));
     found
 }
 

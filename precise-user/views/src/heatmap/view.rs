@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
 use precise_model::keys::Key;
+use precise_model::{Meta, Projection, RowPart};
 
 use super::json::{HeatmapJson, json};
 use super::text::{options_for, text};
@@ -133,6 +134,22 @@ impl View for HeatmapView {
 
     fn keys(options: &Self::Options) -> Vec<Key> {
         options.y.keys().to_vec()
+    }
+
+    fn reads(options: &Self::Options, _: &Meta) -> Projection {
+        let panels = match options.panels {
+            PanelBy::Auto | PanelBy::Cgroup => Projection::of(&[RowPart::Cgroup]),
+            PanelBy::Process => Projection::of(&[RowPart::Process]),
+            PanelBy::Event | PanelBy::None => Projection::NOTHING,
+        };
+        panels.and(Projection::of(&[RowPart::Epoch])).and(match options.y {
+            // What the rows have decides.
+            YAxis::Auto => Projection::of(&[RowPart::Latency, RowPart::Data, RowPart::Function]),
+            YAxis::Latency => Projection::of(&[RowPart::Latency]),
+            YAxis::Address => Projection::of(&[RowPart::Data]),
+            YAxis::Function => Projection::of(&[RowPart::Function]),
+            YAxis::Type | YAxis::Field => Projection::of_keys(options.y.keys()),
+        })
     }
 
     fn answer(input: &mut Input<'_>, options: &HeatmapOptions) -> Result<Drawing, NoAnswer> {

@@ -42,13 +42,12 @@ use super::grouping::{Group, Grouping, Sum};
 use super::needs::{self, Needs};
 use super::stats::{Histogram, MIN_SAMPLES, Samples, Share};
 use super::thread_names::name_threads;
-use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_model::digits::thousands;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::RawValue;
 use precise_model::words::Served;
-use precise_model::{Capture, Dimension, EventInfo, Row};
+use precise_model::{Capture, Dimension, EventInfo};
 
 /// Options for `precise latency`.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,29 +216,27 @@ fn of_event(
     let rest: Samples = list[kept..].iter().map(|(_, group)| group.samples).sum();
     let (left_out, left_out_share) = ((list.len() - kept, rest.count), rest.share_of(whole.samples));
     list.truncate(kept);
-    let levels = needs::has(capture, Dimension::Source);
-    let of = |key: &[RawValue], sum: &Sum| {
+    let modes: Vec<_> = [&whole].into_iter().chain(list.iter().map(|(_, sum)| sum)).map(mode_of).collect();
+    let served = match needs::has(capture, Dimension::Source) {
+        true => served(&rows, &list, &modes),
+        false => vec![None; modes.len()],
+    };
+    let of = |at: usize, key: &[RawValue], sum: &Sum| {
         let histogram = sum.histogram.clone().unwrap_or_default();
-        let mode = histogram.buckets().max_by(|(low, a), (high, b)| a.order(b).then(high.cmp(low)));
         let bucket = |found: (u32, Samples)| bucket(found, histogram.total());
-        let at = |row: &Row| row.latency_bucket.map(u32::from) == mode.map(|(bucket, _)| bucket);
-        let whose = |row: &Row| key.is_empty() || rows.key(row) == key;
         Distribution {
             group: sum.group(rows.values(key), &whole, true),
-            mode: mode.map(|mode| LatencyMode {
+            mode: modes[at].map(|mode| LatencyMode {
                 bucket: bucket(mode),
-                served: match levels {
-                    true => served(rows.rows().filter(|r| at(r) && whose(r)), mode.1, rows.weighing()),
-                    false => None,
-                },
+                served: served[at].clone(),
                 usually: usually(latency::lower(mode.0)),
             }),
             buckets: histogram.buckets().map(bucket).collect(),
             histogram,
         }
     };
-    let all = too_few.is_none().then(|| of(&[], &whole));
-    let mut groups: Vec<_> = list.iter().map(|(key, sum)| of(key, sum)).collect();
+    let all = too_few.is_none().then(|| of(0, &[], &whole));
+    let mut groups: Vec<_> = list.iter().enumerate().map(|(at, (key, sum))| of(at + 1, key, sum)).collect();
     name_threads(capture, by, groups.iter_mut().map(|found| &mut found.group.values));
     let mut notes = Vec::new();
     if untimed > 0 && timed > 0 {
@@ -257,20 +254,38 @@ fn bucket((bucket, samples): (u32, Samples), all: Samples) -> LatencyBucket {
     LatencyBucket { low, high, samples: samples.count, share: samples.share_of(all).value }
 }
 
-/// Returns the level that served most samples of some rows.
-fn served<'a>(
-    rows: impl Iterator<Item = &'a Row>,
-    all: Samples,
-    weighing: Weighing,
-) -> Option<(String, Share)> {
-    let mut levels: FxHashMap<Served, Samples> = FxHashMap::default();
-    for row in rows {
-        if let Some(served) = Served::of(row.data_source()) {
-            levels.entry(served).or_default().add(weighing.samples(row));
+/// Returns the bucket with the most samples, and these.
+fn mode_of(sum: &Sum) -> Option<(u32, Samples)> {
+    sum.histogram.as_ref()?.buckets().max_by(|(low, a), (high, b)| a.order(b).then(high.cmp(low)))
+}
+
+/// Returns the level that served most samples of the largest bucket: of all rows, and of each
+/// group. `modes` has these buckets in the same order.
+fn served(
+    rows: &Grouping<'_>,
+    groups: &[(Vec<RawValue>, Sum)],
+    modes: &[Option<(u32, Samples)>],
+) -> Vec<Option<(String, Share)>> {
+    let weighing = rows.weighing();
+    let places: FxHashMap<&[RawValue], usize> =
+        groups.iter().enumerate().map(|(at, (key, _))| (&**key, at + 1)).collect();
+    let mut levels: Vec<FxHashMap<Served, Samples>> = vec![FxHashMap::default(); modes.len()];
+    let mut key = Vec::new();
+    for row in rows.rows() {
+        let Some((bucket, served)) = row.latency_bucket.zip(Served::of(row.data_source())) else { continue };
+        rows.fill(&mut key, row);
+        let own = if groups.is_empty() { None } else { places.get(&*key).copied() };
+        for at in [Some(0), own].into_iter().flatten() {
+            if modes[at].is_some_and(|(mode, _)| mode == u32::from(bucket)) {
+                levels[at].entry(served).or_default().add(weighing.samples(row));
+            }
         }
     }
-    let (level, samples) = levels.into_iter().max_by(|(x, a), (y, b)| a.order(b).then(x.cmp(y)))?;
-    Some((level.to_string(), samples.share_of(all)))
+    let most = levels.into_iter().zip(modes).map(|(levels, mode)| {
+        let (level, samples) = levels.into_iter().max_by(|(x, a), (y, b)| a.order(b).then(x.cmp(y)))?;
+        Some((level.to_string(), samples.share_of((*mode)?.1)))
+    });
+    most.collect()
 }
 
 fn usually(cycles: u64) -> &'static str {

@@ -1,7 +1,7 @@
 //! Registry entry of `precise latency`.
 
 use precise_model::keys::{Key, Sort};
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::latency_csv;
 use super::text::latency_text;
@@ -55,6 +55,10 @@ impl View for LatencyView {
 
     fn keys(options: &Self::Options) -> Vec<Key> {
         options.by.clone().unwrap_or_default()
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::of(&[RowPart::Source, RowPart::Latency])
     }
 
     fn answer(input: &mut Input<'_>, options: &LatencyOptions) -> Result<Latency, NoAnswer> {

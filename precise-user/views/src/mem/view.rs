@@ -1,7 +1,7 @@
 //! Registry entry of `precise mem`.
 
 use precise_model::keys::Key;
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::mem_csv;
 use super::text::mem_text;
@@ -45,6 +45,14 @@ impl View for MemView {
 
     fn keys(options: &Self::Options) -> Vec<Key> {
         options.by.clone().unwrap_or_default()
+    }
+
+    fn reads(options: &Self::Options, meta: &Meta) -> Projection {
+        let usual = match (&options.by, meta.machine.nodes.len()) {
+            (None, 2..) => Projection::of(&[RowPart::Cpu]),
+            _ => Projection::NOTHING,
+        };
+        Projection::of(&[RowPart::Source, RowPart::Latency]).and(usual)
     }
 
     fn answer(input: &mut Input<'_>, options: &MemOptions) -> Result<Mem, NoAnswer> {

@@ -16,7 +16,7 @@ pub mod time;
 
 use precise_filter::{Expr, FilterFlags};
 use precise_model::digits::{counted, thousands, trimmed};
-use precise_model::{Capture, Epoch, Selection};
+use precise_model::{Capture, Epoch, Projection, RowPart, Selection};
 
 use crate::view::{NoAnswer, Why};
 pub use time::TimeRange;
@@ -34,6 +34,12 @@ impl WantedPart {
     /// Returns whether all of the run is wanted.
     pub fn is_everything(&self) -> bool {
         self.time.is_none() && self.flags.expr().is_none()
+    }
+
+    /// Returns the parts of rows that decide which of them are wanted.
+    pub fn reads(&self) -> Projection {
+        let time = if self.time.is_some() { Projection::of(&[RowPart::Epoch]) } else { Projection::NOTHING };
+        self.flags.expr().map_or(Projection::NOTHING, |expr| rows::reads(&expr)).and(time)
     }
 }
 

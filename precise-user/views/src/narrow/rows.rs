@@ -6,7 +6,7 @@ use precise_common::latency::{BUCKETS, lower};
 use precise_filter::eval::{SampleFacts, expr_passes};
 use precise_filter::pattern::Pattern;
 use precise_filter::{CgroupMatch, CompilerOptions, Expr, Resolver, Term, TermTest};
-use precise_model::{Capture, Dimension, Name, NameId, Row};
+use precise_model::{Capture, Dimension, Name, NameId, Projection, Row};
 use rustc_hash::FxHashMap;
 
 use crate::needs;
@@ -34,6 +34,12 @@ pub(super) fn keep(capture: &mut Capture, expr: &Expr) -> Result<u64, NoAnswer> 
     }
     capture.rows = kept;
     Ok(nameless)
+}
+
+/// Returns the parts of rows that a filter tests.
+pub(super) fn reads(expr: &Expr) -> Projection {
+    let dimensions = super::tests(expr).into_iter().filter_map(|test| dimension(term(test)));
+    dimensions.fold(Projection::NOTHING, |all, dimension| all.and(Projection::of_dimension(dimension)))
 }
 
 /// Returns the term of a test.

@@ -1,6 +1,6 @@
 //! Registry entry of `precise numa`.
 
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::numa_csv;
 use super::text::numa_text;
@@ -34,6 +34,10 @@ impl View for NumaView {
 
     fn options(_: &OptionValues) -> Result<(), NoAnswer> {
         Ok(())
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::of(&[RowPart::Cpu, RowPart::Source])
     }
 
     fn answer(input: &mut Input<'_>, (): &()) -> Result<Numa, NoAnswer> {

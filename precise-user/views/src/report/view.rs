@@ -1,6 +1,7 @@
 //! The report of `precise report --by` as a view of the registry.
 
 use precise_model::keys::{Key, Sort};
+use precise_model::{Meta, Projection, RowPart};
 
 use super::csv::report_csv;
 use super::text::report_text;
@@ -55,6 +56,11 @@ impl View for ReportView {
 
     fn keys(options: &Self::Options) -> Vec<Key> {
         options.by.clone()
+    }
+
+    fn reads(options: &Self::Options, _: &Meta) -> Projection {
+        let filters: Vec<Key> = options.filters.iter().map(|filter| filter.key).collect();
+        Projection::of(&[RowPart::Latency]).and(Projection::of_keys(&filters))
     }
 
     fn answer(input: &mut Input<'_>, options: &ReportOptions) -> Result<Report, NoAnswer> {

@@ -1,6 +1,6 @@
 //! Registry entry of `precise skid`.
 
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::skid_csv;
 use super::text::skid_text;
@@ -36,6 +36,10 @@ impl View for SkidView {
 
     fn options(values: &OptionValues) -> Result<SkidOptions, NoAnswer> {
         Ok(SkidOptions { limit: values.number("limit")?, ..SkidOptions::default() })
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::CODE.and(Projection::of(&[RowPart::Source, RowPart::Latency]))
     }
 
     fn answer(input: &mut Input<'_>, options: &SkidOptions) -> Result<Skid, NoAnswer> {

@@ -1,6 +1,7 @@
 //! The summary of `precise report` as a view of the registry.
 
 use precise_model::keys::Sort;
+use precise_model::{Dimension, Meta, Projection, RowPart};
 
 use super::text::summary_text;
 use super::{Summary, page, summary};
@@ -35,6 +36,14 @@ impl View for SummaryView {
     fn options(values: &OptionValues) -> Result<ReportOptions, NoAnswer> {
         let (sort, limit) = (values.sort("sort")?.unwrap_or(Sort::Samples), values.number("limit")?);
         Ok(ReportOptions { sort, limit: Some(limit), ..ReportOptions::default() })
+    }
+
+    fn reads(_: &Self::Options, meta: &Meta) -> Projection {
+        match meta.dimensions.contains(&Dimension::Ip) {
+            true => Projection::of(&[RowPart::Cgroup, RowPart::Process, RowPart::Function, RowPart::Line, RowPart::Latency]),
+            // The table is of all that was recorded instead.
+            false => Projection::EVERYTHING,
+        }
     }
 
     fn answer(input: &mut Input<'_>, options: &ReportOptions) -> Result<Summary, NoAnswer> {

@@ -153,13 +153,15 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
     let mut all = Samples::default();
     let mut unknown = 0u64;
     // A thread may change its name. It is identified by its ids, and shown with the name in its
-    // last row.
+    // last epoch.
     let mut threads: BTreeMap<(u32, u32), (&Row, Sum)> = BTreeMap::new();
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let samples = weighing.samples(row);
         all.add(samples);
         let (named, sum) = threads.entry((row.pid, row.tid)).or_insert_with(|| (row, Sum::default()));
-        *named = row;
+        if last(capture, row) > last(capture, named) {
+            *named = row;
+        }
         sum.all.add(samples);
         let Some(cpu) = row.cpu.map(u32::from) else {
             unknown = unknown.saturating_add(samples.count);
@@ -207,6 +209,15 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
         left_out: (rest.len() as u64, rest_samples),
         notes,
     }
+}
+
+/// Returns what the last row of a thread has most of: its time, and then its names, so that the order
+/// of rows does not matter.
+fn last<'a>(capture: &'a Capture, row: &Row) -> (u32, [&'a str; 2]) {
+    (row.epoch, [row.thread, row.process].map(|name| match name {
+        Name::Known(id) => capture.names.get(id),
+        Name::Unknown(reason) => reason.words(),
+    }))
 }
 
 /// The samples of a thread at the place that it used most, at all other places, and in total.

@@ -1,6 +1,6 @@
 //! Registry entry of `precise threads`.
 
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::threads_csv;
 use super::text::threads_text;
@@ -35,6 +35,10 @@ impl View for ThreadsView {
 
     fn options(values: &OptionValues) -> Result<ThreadsOptions, NoAnswer> {
         Ok(ThreadsOptions { limit: values.number("limit")?, ..ThreadsOptions::default() })
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::of(&[RowPart::Cpu, RowPart::Process, RowPart::Thread, RowPart::Epoch])
     }
 
     fn answer(input: &mut Input<'_>, options: &ThreadsOptions) -> Result<Threads, NoAnswer> {

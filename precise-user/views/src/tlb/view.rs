@@ -1,7 +1,7 @@
 //! Registry entry of `precise tlb`.
 
 use precise_model::keys::Key;
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::tlb_csv;
 use super::text::tlb_text;
@@ -44,6 +44,14 @@ impl View for PageWalks {
 
     fn keys(options: &Self::Options) -> Vec<Key> {
         options.by.clone().unwrap_or_default()
+    }
+
+    fn reads(options: &Self::Options, _: &Meta) -> Projection {
+        let usual = match options.by {
+            None => Projection::of(&[RowPart::Function, RowPart::Process]),
+            Some(_) => Projection::NOTHING,
+        };
+        Projection::of(&[RowPart::Source, RowPart::Latency, RowPart::PageSize]).and(usual)
     }
 
     fn answer(input: &mut Input<'_>, options: &TlbOptions) -> Result<Tlb, NoAnswer> {

@@ -1,6 +1,6 @@
 //! Registry entry of `precise types`.
 
-use precise_model::{Dimension, Preset};
+use precise_model::{Dimension, Meta, Preset, Projection, RowPart};
 
 use super::csv::types_csv;
 use super::text::types_text;
@@ -62,6 +62,10 @@ impl View for TypesView {
                 .advise("`precise types` lists the types that the samples access."));
         }
         Ok(TypesOptions { limit: values.number("limit")?, names, advise, ..TypesOptions::default() })
+    }
+
+    fn reads(_: &Self::Options, _: &Meta) -> Projection {
+        Projection::EVERYTHING.without(&[RowPart::Stack, RowPart::Outcome, RowPart::PageSize])
     }
 
     fn answer(input: &mut Input<'_>, options: &TypesOptions) -> Result<TypeProfile, NoAnswer> {

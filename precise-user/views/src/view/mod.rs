@@ -15,10 +15,11 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use precise_model::keys::Key;
-use precise_model::{Capture, Dimension, Preset, Selection};
+use precise_model::{Capture, Dimension, Meta, Preset, Projection, Selection};
 
 use crate::ViewError;
 use crate::code::Code;
+use crate::crowd;
 use crate::document::{self, Document};
 use crate::gates::GateResult;
 use crate::render::TextOptions;
@@ -69,6 +70,10 @@ pub trait View: Debug + Sync + 'static {
     fn keys(_options: &Self::Options) -> Vec<Key> {
         Vec::new()
     }
+
+    /// Returns the parts of rows that the answer is made of, beside those of its [`View::keys`].
+    /// `meta` tells what the run recorded. A command reads only these parts of a capture.
+    fn reads(options: &Self::Options, meta: &Meta) -> Projection;
 
     /// Answers the question.
     ///
@@ -368,6 +373,14 @@ pub trait AnyView: Debug + Sync {
     /// Returns an error if a value is not valid.
     fn keys(&self, values: &OptionValues) -> Result<Vec<Key>, NoAnswer>;
 
+    /// Returns the parts of rows that the answer is made of: those of [`View::reads`], of the keys,
+    /// and of what every answer says about its capture.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is not valid.
+    fn reads(&self, values: &OptionValues, meta: &Meta) -> Result<Projection, NoAnswer>;
+
     /// Answers the question.
     ///
     /// # Errors
@@ -483,6 +496,12 @@ impl<V: View> AnyView for V {
 
     fn keys(&self, values: &OptionValues) -> Result<Vec<Key>, NoAnswer> {
         Ok(V::keys(&V::options(values)?))
+    }
+
+    fn reads(&self, values: &OptionValues, meta: &Meta) -> Result<Projection, NoAnswer> {
+        let options = V::options(values)?;
+        let keys = Projection::of_keys(&V::keys(&options));
+        Ok(V::reads(&options, meta).and(keys).and(crowd::reads(meta)))
     }
 
     fn answer(&self, input: &mut Input<'_>, values: &OptionValues) -> Result<Box<dyn AnyAnswer>, NoAnswer> {

@@ -1,6 +1,7 @@
 //! Test workloads of the views. The answer of a view must not depend on how often they were
 //! sampled.
 
+use precise_model::testing::project;
 use precise_model::{Capture, RateChange};
 
 use super::{AnyView, Input, OptionValues};
@@ -54,12 +55,32 @@ impl Trial {
 
     /// Returns the answers of a view, as JSON: for even sampling, and for uneven sampling.
     pub fn answers(mut self, view: &dyn AnyView) -> [serde_json::Value; 2] {
-        let even: Vec<_> = self.captures.into_iter().map(even).collect();
+        let even: Vec<_> = std::mem::take(&mut self.captures).into_iter().map(even).collect();
         let uneven: Vec<_> = even.iter().map(governed).collect();
+        self.answers_of(view, [even, uneven])
+    }
+
+    /// Returns the answers of a view, as JSON: of the whole captures, and of the parts of their
+    /// rows that the view says it reads.
+    pub fn answers_of_parts(mut self, view: &dyn AnyView) -> [serde_json::Value; 2] {
+        let whole = std::mem::take(&mut self.captures);
+        let mut parts = whole.clone();
+        for capture in &mut parts {
+            let reads = view.reads(&self.values(view), &capture.meta);
+            project(capture, reads.unwrap_or_else(|why| panic!("{why}")));
+        }
+        self.answers_of(view, [whole, parts])
+    }
+
+    fn values(&self, view: &dyn AnyView) -> OptionValues {
+        let values = OptionValues::defaults(view.description().options);
+        self.options.iter().fold(values, |values, (name, value)| values.with(name, value))
+    }
+
+    fn answers_of(mut self, view: &dyn AnyView, captures: [Vec<Capture>; 2]) -> [serde_json::Value; 2] {
         let description = view.description();
-        let values = OptionValues::defaults(description.options);
-        let values = self.options.iter().fold(values, |values, (name, value)| values.with(name, value));
-        [even, uneven].map(|captures| {
+        let values = self.values(view);
+        captures.map(|captures| {
             let mut input = match &captures[..] {
                 [base, new] => Input::pair(base, new, &mut *self.code),
                 [one] => Input::of(one, &mut *self.code),

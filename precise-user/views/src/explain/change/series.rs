@@ -339,7 +339,8 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
         }
     }
     let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_by(|(a_id, a), (b_id, b)| b.0.total_cmp(&a.0).then(a_id.cmp(b_id)));
+    let text = |id| capture.names.get(id);
+    found.sort_by(|(a_id, a), (b_id, b)| b.0.total_cmp(&a.0).then_with(|| text(*a_id).cmp(text(*b_id))));
     let others = found.len().saturating_sub(USERS);
     let sum = |found: &[(NameId, (f64, Vec<ColumnSums>))]| found.iter().map(|(_, (sum, _))| sum).sum::<f64>();
     let of_others = sum(found.get(USERS..).unwrap_or_default()) / sum(&found).max(f64::MIN_POSITIVE);
