@@ -6,19 +6,19 @@ use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader}
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
-use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
 use rustc_hash::FxHashMap;
 
 use super::batch::{ColumnValues, DistinctTexts};
 use super::claims;
-use super::file::{Column, ColumnType, ROW_GROUP_ROWS};
+use super::flat::{ColumnType, FlatColumn};
+use super::ranged::Ranged;
 use super::read_error::Stop;
 
 /// The current batch of rows of a row group, with the readers of its columns.
-pub(super) struct GroupReader<'a, R: ChunkReader> {
-    file: &'a Arc<R>,
+pub(super) struct GroupReader<'a> {
+    file: &'a Ranged,
     group: &'a RowGroupMetaData,
     /// The columns that were read so far; their readers continue with the rows that follow.
     open: FxHashMap<&'static str, Open>,
@@ -35,32 +35,47 @@ pub(super) struct GroupReader<'a, R: ChunkReader> {
 
 /// A column that is being read.
 struct Open {
-    column: Column,
+    column: FlatColumn,
     nullable: bool,
     reader: ColumnReader,
 }
 
-impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
-    /// Calls `each` for the rows of all row groups, at most [`ROW_GROUP_ROWS`] at a time. `each`
-    /// must read the same columns each time. The pages of a row group may have at most `limit`
-    /// bytes.
+impl<'a> GroupReader<'a> {
+    /// Calls `each` for the rows of all row groups, at most `most` at a time. `each` must read the
+    /// same columns each time. The pages of a row group may have at most `limit` bytes.
     pub fn for_each(
-        file: &'a Arc<R>,
+        file: &'a Ranged,
         metadata: &'a ParquetMetaData,
-        limit: u64,
+        (limit, most): (u64, usize),
         mut each: impl FnMut(&mut Self) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        for (number, group) in metadata.row_groups().iter().enumerate() {
-            let left = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
-            let open = FxHashMap::default();
-            let mut batch = Self { file, group, open, rows: 0, left, number, claimed: 0, limit };
-            while batch.left > 0 {
-                batch.rows = batch.left.min(ROW_GROUP_ROWS);
-                batch.left -= batch.rows;
-                each(&mut batch)?;
+        for number in 0..metadata.num_row_groups() {
+            let Some(mut group) = Self::group(file, metadata, number, limit)? else { continue };
+            while group.next(most) {
+                each(&mut group)?;
             }
         }
         Ok(())
+    }
+
+    /// Opens a row group; `None` if there is none of this number. Its pages may have at most
+    /// `limit` bytes.
+    pub fn group(
+        file: &'a Ranged,
+        metadata: &'a ParquetMetaData,
+        number: usize,
+        limit: u64,
+    ) -> Result<Option<Self>, Stop> {
+        let Some(group) = metadata.row_groups().get(number) else { return Ok(None) };
+        let left = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
+        Ok(Some(Self { file, group, open: FxHashMap::default(), rows: 0, left, number, claimed: 0, limit }))
+    }
+
+    /// Goes to the next rows, at most `most`. Returns whether there are any.
+    pub fn next(&mut self, most: usize) -> bool {
+        self.rows = self.left.min(most);
+        self.left -= self.rows;
+        self.rows > 0
     }
 
     /// Returns the number of rows.
@@ -70,8 +85,8 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
 
     /// Reads the values of a column for the rows of this batch. The error describes what is wrong
     /// with the column.
-    pub fn column(&mut self, column: Column) -> Result<ColumnValues, Stop> {
-        let name = column.name();
+    pub fn column(&mut self, column: FlatColumn) -> Result<ColumnValues, Stop> {
+        let name = column.name;
         if !self.open.contains_key(name) {
             let open = self.open(column)?;
             self.open.insert(name, open);
@@ -87,31 +102,39 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         columns.iter().position(|column| matches!(column.path().parts(), [only] if only == name))
     }
 
-    fn open(&mut self, column: Column) -> Result<Open, Stop> {
-        let name = column.name();
+    fn open(&mut self, column: FlatColumn) -> Result<Open, Stop> {
+        let name = column.name;
         let place = self.place(name).ok_or_else(|| missing(name))?;
         let chunk = self.group.columns().get(place).ok_or_else(|| missing(name))?;
         let descriptor = chunk.column_descr_ptr();
-        if !is_of(&descriptor, column).map_err(|e| e.to_string())? {
+        if !is_of(&descriptor, &column).map_err(|e| e.to_string())? {
             return Err(Stop::Corrupt(format!(
                 "the column {name} has the wrong type {} {:?}",
                 descriptor.physical_type(),
                 descriptor.logical_type_ref()
             )));
         }
-        let texts = column.kind() == ColumnType::Text;
-        let claim =
-            claims::of_chunk(&**self.file, chunk, texts).map_err(|e| format!("column {name}: {e}"))?;
-        self.claimed = self.claimed.saturating_add(claim);
-        if self.claimed > self.limit {
-            let what = format!("row group {} with the column {name} claims", self.number);
-            return Err(Stop::Memory { what, bytes: self.claimed, limit: self.limit });
-        }
+        let texts = column.kind == ColumnType::Text;
+        let (start, length) = chunk.byte_range();
+        self.claim(name, length)?;
+        let file = self.file.holding(start, length).map_err(|e| format!("column {name}: {e}"))?;
+        let claim = claims::of_chunk(&file, chunk, texts).map_err(|e| format!("column {name}: {e}"))?;
+        self.claimed = self.claim(name, claim)?;
         let nullable = descriptor.max_def_level() > 0;
         let rows = self.rows + self.left;
-        let pages = SerializedPageReader::new(Arc::clone(self.file), chunk, rows, None);
+        let pages = SerializedPageReader::new(Arc::new(file), chunk, rows, None);
         let pages = pages.map_err(|e| format!("its columns cannot be read: {name}: {e}"))?;
         Ok(Open { column, nullable, reader: get_column_reader(descriptor, Box::new(pages)) })
+    }
+
+    /// Returns what the pages claim together with `more` bytes of a column, if that is possible.
+    fn claim(&self, name: &str, more: u64) -> Result<u64, Stop> {
+        let bytes = self.claimed.saturating_add(more);
+        if bytes > self.limit {
+            let what = format!("row group {} with the column {name} claims", self.number);
+            return Err(Stop::Memory { what, bytes, limit: self.limit });
+        }
+        Ok(bytes)
     }
 }
 
@@ -121,7 +144,7 @@ fn missing(name: &str) -> String {
 
 /// Returns whether a column of a file has the type of `column`. It may allow nulls even if `column`
 /// does not.
-fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError> {
+fn is_of(found: &ColumnDescriptor, column: &FlatColumn) -> Result<bool, ParquetError> {
     let expected = column.parquet_type()?;
     Ok(found.max_rep_level() == 0
         && found.max_def_level() <= 1
@@ -142,7 +165,7 @@ impl Open {
             ColumnReader::Int64ColumnReader(reader) => {
                 let values = read(reader, nullable, rows, i64::cast_unsigned)?;
                 let most = i64::MAX.cast_unsigned();
-                if self.column.kind() == ColumnType::I64 && values.iter().flatten().any(|v| *v > most) {
+                if self.column.kind == ColumnType::I64 && values.iter().flatten().any(|v| *v > most) {
                     return Err(ParquetError::General("it has a negative number".to_owned()));
                 }
                 ColumnValues::Large(values)
@@ -151,7 +174,7 @@ impl Open {
                 ColumnValues::Texts(distinct(&read(reader, nullable, rows, |text| text)?)?)
             }
             _ => {
-                let name = self.column.name();
+                let name = self.column.name;
                 return Err(ParquetError::General(format!("{name} has a type that no column has")));
             }
         })
@@ -182,21 +205,27 @@ fn read<T: DataType, V>(
 fn distinct(values: &[Option<ByteArray>]) -> Result<DistinctTexts, ParquetError> {
     let mut known = FxHashMap::default();
     let mut texts = DistinctTexts { keys: Vec::with_capacity(values.len()), distinct: Vec::new() };
+    // Equal texts often follow each other.
+    let mut last = ((std::ptr::null(), 0), 0);
     for value in values {
         let Some(value) = value else {
             texts.keys.push(None);
             continue;
         };
-        let key = match known.get(&(value.data().as_ptr(), value.len())) {
-            Some(key) => *key,
-            None => {
-                let key = texts.distinct.len() as u32;
-                texts.distinct.push(value.as_utf8()?.to_owned());
-                known.insert((value.data().as_ptr(), value.len()), key);
-                key
-            }
-        };
-        texts.keys.push(Some(key));
+        let place = (value.data().as_ptr(), value.len());
+        if place != last.0 || place.1 == 0 {
+            let key = match known.get(&place) {
+                Some(key) => *key,
+                None => {
+                    let key = texts.distinct.len() as u32;
+                    texts.distinct.push(value.as_utf8()?.to_owned());
+                    known.insert(place, key);
+                    key
+                }
+            };
+            last = (place, key);
+        }
+        texts.keys.push(Some(last.1));
     }
     Ok(texts)
 }

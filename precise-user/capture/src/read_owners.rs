@@ -1,6 +1,5 @@
 //! Reads the owners of cgroups from the columns that describe them.
 
-use parquet::file::reader::ChunkReader;
 use rustc_hash::FxHashSet;
 
 use super::file::Column;
@@ -22,7 +21,7 @@ impl ReadOwners {
     /// owners take.
     pub fn add(
         &mut self,
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
+        batch: &mut GroupReader<'_>,
         cgroup: &TextColumn<NameId>,
         names: &Names,
     ) -> Result<u64, Stop> {

@@ -1,6 +1,5 @@
 //! Converts the columns of the file to rows of the model.
 
-use parquet::file::reader::ChunkReader;
 use precise_common::latency;
 use rustc_hash::FxHashMap;
 
@@ -66,7 +65,7 @@ impl Rows {
     }
 
     /// Adds a batch. The error describes what is wrong with it.
-    pub(super) fn add(&mut self, batch: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), Stop> {
+    pub(super) fn add(&mut self, batch: &mut GroupReader<'_>) -> Result<(), Stop> {
         let longest = self.limits.list();
         let names = &mut self.capture.names;
         let epoch = NumberColumn::<u32>::of(batch, Column::Epoch)?;
@@ -201,7 +200,7 @@ struct CodeColumns {
 
 impl CodeColumns {
     fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
+        batch: &mut GroupReader<'_>,
         names: &mut Names,
         longest: usize,
     ) -> Result<Self, Stop> {
@@ -255,7 +254,7 @@ struct StackColumns {
 
 impl StackColumns {
     fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
+        batch: &mut GroupReader<'_>,
         names: &mut Names,
         longest: usize,
     ) -> Result<Self, Stop> {
@@ -313,7 +312,7 @@ struct DataColumns {
 }
 
 impl DataColumns {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, Stop> {
+    fn of(batch: &mut GroupReader<'_>, names: &mut Names) -> Result<Self, Stop> {
         Ok(Self {
             address: NumberColumn::of(batch, Column::Address)?,
             region: NameColumn::of(batch, [Column::Region, Column::RegionReason], names)?,

@@ -1,6 +1,5 @@
 //! Columns of a batch, converted to the types of the model.
 
-use parquet::file::reader::ChunkReader;
 
 use super::batch::ColumnValues;
 use super::file::Column;
@@ -15,9 +14,9 @@ pub(super) struct NumberColumn<T> {
 }
 
 impl<T: Copy + TryFrom<u64>> NumberColumn<T> {
-    pub fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
+    pub fn of(batch: &mut GroupReader<'_>, column: Column) -> Result<Self, Stop> {
         let name = column.name();
-        let values = match batch.column(column)? {
+        let values = match batch.column(column.flat())? {
             ColumnValues::Small(values) => narrow(name, &values)?,
             ColumnValues::Large(values) => narrow(name, &values)?,
             _ => return Err(Stop::Corrupt(format!("the column {name} has no numbers"))),
@@ -57,8 +56,8 @@ pub(super) struct FlagColumn {
 }
 
 impl FlagColumn {
-    pub fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        match batch.column(column)? {
+    pub fn of(batch: &mut GroupReader<'_>, column: Column) -> Result<Self, Stop> {
+        match batch.column(column.flat())? {
             ColumnValues::Flags(values) => Ok(Self { column, values }),
             _ => Err(Stop::Corrupt(format!("the column {} has no flags", column.name()))),
         }
@@ -81,11 +80,11 @@ pub(super) struct TextColumn<T> {
 
 impl<T> TextColumn<T> {
     pub fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
+        batch: &mut GroupReader<'_>,
         column: Column,
         mut convert: impl FnMut(&str) -> Result<T, String>,
     ) -> Result<Self, Stop> {
-        let ColumnValues::Texts(texts) = batch.column(column)? else {
+        let ColumnValues::Texts(texts) = batch.column(column.flat())? else {
             return Err(Stop::Corrupt(format!("the column {} has no text", column.name())));
         };
         let values = texts.distinct.iter().map(|text| convert(text)).collect::<Result<_, _>>()?;
@@ -111,7 +110,7 @@ pub(super) struct NameColumn {
 
 impl NameColumn {
     pub fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
+        batch: &mut GroupReader<'_>,
         [name, reason]: [Column; 2],
         names: &mut Names,
     ) -> Result<Self, Stop> {

@@ -1,0 +1,20 @@
+//! The captures of many machines as tables in a folder or a bucket, for precise and for SQL.
+//!
+//! A compactor adds up the captures of an hour ([`compact`]): the parts of the tables
+//! ([`FleetTable`]), and then a manifest that lists them ([`FleetManifest`]). Compactors have no
+//! state; any number of them may work on one place. A reader takes the newest manifest of each hour
+//! and reads the parts that its question needs ([`read_part`]).
+//!
+//! Where the bytes are is up to a [`FleetBucket`].
+
+mod bucket;
+mod hour;
+mod manifest;
+mod part;
+pub mod tables;
+
+pub use bucket::{FleetBucket, FleetError, FleetObject};
+pub use hour::{FleetDay, FleetHour};
+pub use manifest::{FleetManifest, FleetPeriod, ManifestPart, NamedInput, NamedReason};
+pub use part::{FleetBatch, FleetPick, read_part};
+pub use tables::FleetTable;
