@@ -201,26 +201,27 @@ impl FlatReader {
         group.and_then(|group| u64::try_from(group.num_rows()).ok()).unwrap_or(0)
     }
 
-    /// Returns the bounds of a column in a row group; `None` if the file does not have them, or if
-    /// a row of the group is null.
+    /// Returns the bounds of a column in a row group; `None` if the file does not have them. A null
+    /// counts as the empty text; a column of numbers with nulls has no bounds.
     pub fn bounds(&self, group: usize, column: &str) -> Option<FlatBounds> {
         let columns = self.metadata.row_groups().get(group)?.columns().iter();
         let chunk = columns.into_iter().find(|chunk| chunk.column_path().string() == column)?;
         let statistics = chunk.statistics()?;
-        if statistics.null_count_opt() != Some(0) {
-            return None;
-        }
+        let nulls = statistics.null_count_opt()?;
         match statistics {
-            Statistics::Int32(of) => Some(FlatBounds::Numbers(
+            Statistics::Int32(of) if nulls == 0 => Some(FlatBounds::Numbers(
                 of.min_opt()?.cast_unsigned().into(),
                 of.max_opt()?.cast_unsigned().into(),
             )),
-            Statistics::Int64(of) => {
+            Statistics::Int64(of) if nulls == 0 => {
                 Some(FlatBounds::Numbers(of.min_opt()?.cast_unsigned(), of.max_opt()?.cast_unsigned()))
             }
             Statistics::ByteArray(of) => {
                 let text = |bytes: &ByteArray| std::str::from_utf8(bytes.data()).ok().map(str::to_owned);
-                Some(FlatBounds::Texts(text(of.min_opt()?)?, text(of.max_opt()?)?))
+                let only_nulls = u64::try_from(chunk.num_values()).ok() == Some(nulls);
+                let first = if nulls > 0 { String::new() } else { text(of.min_opt()?)? };
+                let last = if only_nulls { String::new() } else { text(of.max_opt()?)? };
+                Some(FlatBounds::Texts(first, last))
             }
             _ => None,
         }
@@ -313,7 +314,8 @@ mod tests {
         assert_eq!(reader.value("made"), Some("by a test"));
         assert_eq!(reader.bounds(1, "service"), Some(FlatBounds::Texts("y".into(), "z".into())));
         assert_eq!(reader.bounds(0, "count"), Some(FlatBounds::Numbers(0, 999)));
-        assert_eq!((reader.bounds(0, "level"), reader.bounds(0, "none")), (None, None));
+        assert_eq!(reader.bounds(0, "level"), Some(FlatBounds::Texts(String::new(), "L1 hit".into())));
+        assert_eq!((reader.bounds(0, "latency_max"), reader.bounds(0, "none")), (None, None));
         let mut rows = 0;
         let each = |now: usize, columns: &[ColumnValues]| {
             let ColumnValues::Large(counts) = &columns[0] else { return Err("numbers".to_owned()) };

@@ -99,6 +99,19 @@ impl Temporary {
         renamed
     }
 
+    /// Gives `file`, which was created with this, the name `target` on the same file system, unless
+    /// there is a file of that name. Returns whether there was none.
+    pub fn name_new(self, file: &File, target: &Path) -> io::Result<bool> {
+        let named = match &self.name {
+            Some(name) => fs::hard_link(name, target),
+            None => link(file, target),
+        };
+        match named {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
     /// Copies the file to one that has a name.
     fn copy(&mut self, mut file: &File) -> io::Result<PathBuf> {
         let (mut named, name) = create_named(&self.folder)?;

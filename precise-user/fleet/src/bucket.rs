@@ -1,8 +1,7 @@
 //! The place of a fleet's captures and tables, wherever its bytes are.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use precise_capture::{RangeSource, ReadError};
@@ -23,13 +22,6 @@ pub trait FleetBucket: Send + Sync {
     ///
     /// Returns an error if the folder cannot be listed.
     fn objects(&self, folder: &str) -> Result<Vec<FleetObject>, FleetError>;
-
-    /// Returns the objects in a folder and in all folders below.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a folder cannot be listed.
-    fn below(&self, folder: &str) -> Result<Vec<FleetObject>, FleetError>;
 
     /// Returns `length` bytes of an object from `start`; `None` if the object does not exist.
     ///
@@ -77,6 +69,12 @@ pub enum FleetError {
         name: String,
         /// What is wrong with it.
         what: String,
+    },
+    /// Other compactors were always faster.
+    #[error("the tables of {period} change all the time: other compactors work on them. Try again.")]
+    Busy {
+        /// The hour or the day.
+        period: String,
     },
     /// A table could not be encoded: a bug.
     #[error("cannot encode the table {name}: {what}. This is a bug in precise; please report it.")]

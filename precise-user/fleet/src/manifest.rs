@@ -3,7 +3,6 @@
 //! A manifest is written once, after the parts that it lists, and only if no manifest of its
 //! generation exists. The newest one is valid.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,7 +19,7 @@ const LARGEST: u64 = 64 << 20;
 pub(crate) const MOST_NAMED: usize = 100;
 
 /// The parts of the tables of an hour or of a day.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FleetManifest {
     /// The hour, `2026-11-24T19`, or the day, `2026-11-24`.
     pub period: String,
@@ -125,16 +124,39 @@ pub enum FleetPeriod {
 }
 
 impl FleetPeriod {
-    fn folder(self) -> String {
+    fn day(self) -> FleetDay {
         match self {
-            Self::Hour(hour) => format!("{ROOT}/manifest/{}", hour.folder()),
-            Self::Day(day) => format!("{ROOT}/manifest/{}/day", day.folder()),
+            Self::Hour(hour) => hour.day(),
+            Self::Day(day) => day,
         }
     }
 
+    /// Returns the name of a manifest. Those of a day and of its hours are in one folder, so that
+    /// one listing finds all of them.
     pub(crate) fn name(self, generation: u32) -> String {
-        format!("{}/{generation:04}.json", self.folder())
+        format!("{}{generation:04}.json", self.start())
     }
+
+    /// Returns the start of the names of the period's manifests.
+    fn start(self) -> String {
+        let folder = folder(self.day());
+        match self {
+            Self::Hour(hour) => format!("{folder}/hour={:02}-", hour.0 % 24),
+            Self::Day(_) => format!("{folder}/day-"),
+        }
+    }
+
+    /// Returns the newest manifest of this period among objects.
+    fn newest(self, objects: &[FleetObject]) -> Option<&FleetObject> {
+        let start = self.start();
+        let own = |object: &&FleetObject| object.name.starts_with(&start) && object.name.ends_with(".json");
+        objects.iter().filter(own).max()
+    }
+}
+
+/// Returns the folder of the manifests of a day.
+fn folder(day: FleetDay) -> String {
+    format!("{ROOT}/manifest/{}", day.folder())
 }
 
 impl FleetManifest {
@@ -149,9 +171,8 @@ impl FleetManifest {
     ///
     /// Returns an error if the manifest cannot be read.
     pub fn newest(bucket: &Arc<dyn FleetBucket>, period: FleetPeriod) -> Result<Option<Self>, FleetError> {
-        let found = bucket.objects(&period.folder())?;
-        let newest = found.into_iter().filter(|object| object.name.ends_with(".json")).max();
-        newest.map(|object| Self::read(bucket, &object)).transpose()
+        let found = bucket.objects(&folder(period.day()))?;
+        period.newest(&found).map(|object| Self::read(bucket, object)).transpose()
     }
 
     /// Returns the newest manifests of a day's hours, in order, and of the day itself. Lists once.
@@ -163,23 +184,15 @@ impl FleetManifest {
         bucket: &Arc<dyn FleetBucket>,
         day: FleetDay,
     ) -> Result<(Vec<(FleetHour, Self)>, Option<Self>), FleetError> {
-        let found = bucket.below(&format!("{ROOT}/manifest/{}", day.folder()))?;
-        let mut newest: BTreeMap<String, FleetObject> = BTreeMap::new();
-        for object in found.into_iter().filter(|object| object.name.ends_with(".json")) {
-            let Some((folder, _)) = object.name.rsplit_once('/') else { continue };
-            let folder = folder.to_owned();
-            if newest.get(&folder).is_none_or(|known| known.name < object.name) {
-                newest.insert(folder, object);
-            }
-        }
+        let found = bucket.objects(&folder(day))?;
+        let read = |object: &FleetObject| Self::read(bucket, object);
         let mut hours = Vec::new();
         for hour in day.hours() {
-            if let Some(object) = newest.get(&FleetPeriod::Hour(hour).folder()) {
-                hours.push((hour, Self::read(bucket, object)?));
+            if let Some(object) = FleetPeriod::Hour(hour).newest(&found) {
+                hours.push((hour, read(object)?));
             }
         }
-        let own = newest.get(&FleetPeriod::Day(day).folder());
-        Ok((hours, own.map(|object| Self::read(bucket, object)).transpose()?))
+        Ok((hours, FleetPeriod::Day(day).newest(&found).map(read).transpose()?))
     }
 
     fn read(bucket: &Arc<dyn FleetBucket>, object: &FleetObject) -> Result<Self, FleetError> {

@@ -63,6 +63,11 @@ impl FleetBatch<'_> {
         }
     }
 
+    /// Returns the text of a row in column `at` among those asked for; `None` if it is null.
+    pub fn text(&self, at: usize, row: usize) -> Option<&str> {
+        self.texts(at)?.get(row)
+    }
+
     /// Returns the values of column `at` among those asked for, as the file has them.
     pub fn values(&self, at: usize) -> Option<&ColumnValues> {
         self.values.get(at)
