@@ -309,7 +309,8 @@ mod tests {
     fn a_table_is_read_as_it_was_written() {
         let (bytes, again) = (table(), table());
         assert_eq!(bytes, again);
-        let reader = FlatReader::open(Arc::new(bytes::Bytes::from(bytes)), "t", &ReadLimits::default()).unwrap();
+        let reader =
+            FlatReader::open(Arc::new(bytes::Bytes::from(bytes)), "t", &ReadLimits::default()).unwrap();
         assert_eq!((reader.groups(), reader.rows(0), reader.rows(1), reader.rows(2)), (2, 1000, 10, 0));
         assert_eq!(reader.value("made"), Some("by a test"));
         assert_eq!(reader.bounds(1, "service"), Some(FlatBounds::Texts("y".into(), "z".into())));
@@ -338,7 +339,9 @@ mod tests {
     #[test]
     fn what_is_damaged_is_an_error() {
         let bytes = table();
-        let open = |bytes: Vec<u8>| FlatReader::open(Arc::new(bytes::Bytes::from(bytes)), "t", &ReadLimits::default());
+        let open = |bytes: Vec<u8>| {
+            FlatReader::open(Arc::new(bytes::Bytes::from(bytes)), "t", &ReadLimits::default())
+        };
         for cut in 0..bytes.len() {
             assert!(open(bytes[..cut].to_vec()).is_err(), "{cut}");
         }

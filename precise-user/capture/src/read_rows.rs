@@ -199,11 +199,7 @@ struct CodeColumns {
 }
 
 impl CodeColumns {
-    fn of(
-        batch: &mut GroupReader<'_>,
-        names: &mut Names,
-        longest: usize,
-    ) -> Result<Self, Stop> {
+    fn of(batch: &mut GroupReader<'_>, names: &mut Names, longest: usize) -> Result<Self, Stop> {
         Ok(Self {
             address: NumberColumn::of(batch, Column::Ip)?,
             module: NameColumn::of(batch, [Column::Module, Column::ModuleReason], names)?,
@@ -253,11 +249,7 @@ struct StackColumns {
 }
 
 impl StackColumns {
-    fn of(
-        batch: &mut GroupReader<'_>,
-        names: &mut Names,
-        longest: usize,
-    ) -> Result<Self, Stop> {
+    fn of(batch: &mut GroupReader<'_>, names: &mut Names, longest: usize) -> Result<Self, Stop> {
         Ok(Self {
             callers: TextColumn::of(batch, Column::Stack, |text| {
                 stack_json::decode(short(Column::Stack, text, longest)?, names)

@@ -1,6 +1,5 @@
 //! Columns of a batch, converted to the types of the model.
 
-
 use super::batch::ColumnValues;
 use super::file::Column;
 use super::read_columns::GroupReader;

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use precise_capture::ColumnValues;
+use rustc_hash::FxHashSet;
 
 use crate::bucket::{FleetBucket, FleetError};
 use crate::encode::{self, Encoded, InputLine};
-use crate::fold::Fold;
+use crate::fold::{Fold, RowKey};
 use crate::hash::digits;
 use crate::hour::FleetHour;
 use crate::listing::RawFile;
@@ -152,12 +152,7 @@ struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    fn new(
-        bucket: &'a Arc<dyn FleetBucket>,
-        hour: FleetHour,
-        memory: u64,
-        hashes: BTreeSet<String>,
-    ) -> Self {
+    fn new(bucket: &'a Arc<dyn FleetBucket>, hour: FleetHour, memory: u64, hashes: BTreeSet<String>) -> Self {
         let (fold, lines, made) = (Fold::new(), Vec::new(), Made::default());
         Self { bucket, hour, memory, hashes, fold, lines, made, samples: 0, inputs: 0, any: false }
     }
@@ -215,34 +210,22 @@ impl<'a> Making<'a> {
 
     /// Writes the parts of what was read if it takes too much memory.
     fn make_room(&mut self) -> Result<(), FleetError> {
-        let bytes = self.fold.bytes() as u64;
-        self.made.held = self.made.held.max(bytes);
-        if self.fold.is_crowded() {
-            return self.flush();
-        }
-        if bytes > self.memory {
-            self.fold.add_up();
-            let rows = self.fold.rows.len() * 2 > self.fold.rows.capacity();
-            let latencies = self.fold.latencies.len() * 2 > self.fold.latencies.capacity();
-            if rows || latencies {
-                self.flush()?;
-            }
-        }
-        Ok(())
+        self.made.held = self.made.held.max(self.fold.bytes().1);
+        if self.fold.is_full(self.memory) { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), FleetError> {
         let mut fold = std::mem::replace(&mut self.fold, Fold::new());
         let lines = std::mem::take(&mut self.lines);
-        let hash = of_inputs(lines.iter().map(|line| format!("{}\0{}\0{}", line.name, line.bytes, line.hash)));
+        let hash =
+            of_inputs(lines.iter().map(|line| format!("{}\0{}\0{}", line.name, line.bytes, line.hash)));
         self.samples = lines.iter().fold(self.samples, |sum, line| sum.saturating_add(line.samples));
         self.inputs += lines.len() as u64;
         fold.rank();
         fold.add_up();
         let mut symbols: Vec<_> = std::mem::take(&mut fold.symbols).into_iter().collect();
         symbols.sort_unstable_by_key(|(id, _)| *id);
-        let used: BTreeSet<u64> =
-            fold.rows.iter().map(|(key, _)| crate::fold::RowKey::of(*key).function).collect();
+        let used: FxHashSet<u64> = fold.rows.iter().map(|(key, _)| RowKey::of(*key).function).collect();
         symbols.retain(|(id, _)| used.contains(id));
         let hour = self.hour;
         let encoded = [

@@ -42,10 +42,8 @@ fn encode<T>(
     if all.is_empty() {
         return Ok(None);
     }
-    let wrong = |error: std::io::Error| FleetError::Encode {
-        name: table.name().to_owned(),
-        what: error.to_string(),
-    };
+    let wrong =
+        |error: std::io::Error| FleetError::Encode { name: table.name().to_owned(), what: error.to_string() };
     let mut writer = FlatWriter::start(table.columns(), &[]).map_err(wrong)?;
     for rows in all.chunks(GROUP_ROWS) {
         writer.group(&columns(rows)).map_err(wrong)?;
@@ -111,7 +109,9 @@ pub(crate) fn rows(
     let columns = |rows: &[(u128, Sums)]| {
         let rows: Vec<(RowKey, Sums)> = rows.iter().map(|(key, sums)| (RowKey::of(*key), *sums)).collect();
         let of = Columns(&rows);
-        let event = |text: fn(&EventKey) -> &String| of.texts(fold.events.items.iter().map(text), |r| r.0.event, false);
+        let event = |text: fn(&EventKey) -> &String| {
+            of.texts(fold.events.items.iter().map(text), |r| r.0.event, false)
+        };
         vec![
             of.hour(hour),
             of.texts(fold.nodes.items.iter().map(|key| &key.cluster), |r| r.0.node, true),
@@ -131,7 +131,10 @@ pub(crate) fn rows(
     };
     let ends = rows.first().zip(rows.last()).map(|(first, last)| [first.0, last.0]);
     let encoded = encode(table, rows, columns)?;
-    Ok(encoded.map(|encoded| Encoded { services: services(fold, ends.map(|e| e.map(|key| RowKey::of(key).service))), ..encoded }))
+    Ok(encoded.map(|encoded| Encoded {
+        services: services(fold, ends.map(|e| e.map(|key| RowKey::of(key).service))),
+        ..encoded
+    }))
 }
 
 /// Returns the names of the first and the last service.
@@ -150,7 +153,9 @@ pub(crate) fn latencies(
         let rows: Vec<(LatencyKey, [u64; 2])> =
             rows.iter().map(|(key, sums)| (LatencyKey::of(*key), *sums)).collect();
         let of = Columns(&rows);
-        let event = |text: fn(&EventKey) -> &String| of.texts(fold.events.items.iter().map(text), |r| r.0.event, false);
+        let event = |text: fn(&EventKey) -> &String| {
+            of.texts(fold.events.items.iter().map(text), |r| r.0.event, false)
+        };
         let low = |bucket: u8| u32::try_from(latency::lower(bucket.into())).unwrap_or(u32::MAX);
         vec![
             of.hour(hour),
@@ -171,7 +176,10 @@ pub(crate) fn latencies(
     let all = &fold.latencies;
     let ends = all.first().zip(all.last()).map(|(first, last)| [first.0, last.0]);
     let encoded = encode(table, all, columns)?;
-    Ok(encoded.map(|encoded| Encoded { services: services(fold, ends.map(|e| e.map(|key| LatencyKey::of(key).service))), ..encoded }))
+    Ok(encoded.map(|encoded| Encoded {
+        services: services(fold, ends.map(|e| e.map(|key| LatencyKey::of(key).service))),
+        ..encoded
+    }))
 }
 
 /// Encodes the ledger of a fold that was ranked.
@@ -180,8 +188,10 @@ pub(crate) fn ledger(fold: &Fold, hour: FleetHour) -> Result<Option<Encoded>, Fl
     let nodes = &fold.nodes.items;
     let columns = |rows: &[((u32, u32), &LedgerSums)]| {
         let of = Columns(rows);
-        let event = |text: fn(&EventKey) -> &String| of.texts(fold.events.items.iter().map(text), |r| r.0.1, false);
-        let group = |node: u32| nodes.get(node as usize).map(|key| node_group(&key.cluster, &key.node).into());
+        let event =
+            |text: fn(&EventKey) -> &String| of.texts(fold.events.items.iter().map(text), |r| r.0.1, false);
+        let group =
+            |node: u32| nodes.get(node as usize).map(|key| node_group(&key.cluster, &key.node).into());
         vec![
             of.hour(hour),
             of.texts(nodes.iter().map(|key| &key.cluster), |r| r.0.0, true),

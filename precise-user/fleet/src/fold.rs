@@ -250,16 +250,30 @@ impl Fold {
         id
     }
 
-    /// Returns about how many bytes all of this takes.
-    pub fn bytes(&self) -> usize {
+    /// Returns about how many bytes all of this takes, and how many with the room that lists have
+    /// to grow.
+    pub fn bytes(&self) -> (u64, u64) {
         let texts = [&self.services, &self.levels, &self.clusters].map(|texts| texts.bytes);
-        self.rows.capacity() * size_of::<(u128, Sums)>()
-            + self.latencies.capacity() * size_of::<(u128, [u64; 2])>()
-            + texts.into_iter().sum::<usize>()
+        let texts = texts.into_iter().sum::<usize>()
             + self.nodes.bytes
             + self.events.bytes
             + self.symbol_bytes
-            + self.ledger.len() * size_of::<LedgerSums>()
+            + self.ledger.len() * size_of::<LedgerSums>();
+        let with = |rows: usize, latencies: usize| {
+            (rows * size_of::<(u128, Sums)>() + latencies * size_of::<(u128, [u64; 2])>() + texts) as u64
+        };
+        let used = with(self.rows.len(), self.latencies.len());
+        (used, with(self.rows.capacity(), self.latencies.capacity()))
+    }
+
+    /// Returns whether this must be written: it takes more than `memory` bytes, also after adding
+    /// up, or keys have no room for more texts.
+    pub fn is_full(&mut self, memory: u64) -> bool {
+        if self.bytes().0 > memory {
+            self.add_up();
+        }
+        // With less room, rows would be added up again all the time.
+        self.is_crowded() || self.bytes().0 > memory / 2 && self.bytes().1 > memory
     }
 
     pub fn mark(&self) -> Mark {
@@ -273,7 +287,7 @@ impl Fold {
     }
 
     /// Returns whether one of the numbers is half used up: the next capture may have as many texts.
-    pub fn is_crowded(&self) -> bool {
+    fn is_crowded(&self) -> bool {
         let half = |items: usize, most: usize| items >= most / 2;
         half(self.nodes.items.len(), self.nodes.most)
             || half(self.events.items.len(), self.events.most)

@@ -64,7 +64,8 @@ mod tests {
         assert_eq!(hash63(&["a", "b"]), hash63(&["a", "b"]));
         assert_ne!(hash63(&["a", "b"]), hash63(&["ab", ""]));
         assert_eq!((hash63(&[]), digits(b"")), (0xe3b0_c442_98fc_1c14 >> 1, "e3b0c44298fc1c14".to_owned()));
-        let groups: std::collections::BTreeSet<_> = (0..1000).map(|n| node_group("", &n.to_string())).collect();
+        let groups: std::collections::BTreeSet<_> =
+            (0..1000).map(|n| node_group("", &n.to_string())).collect();
         assert_eq!((groups.len(), groups.last()), (32, Some(&31)));
     }
 

@@ -108,7 +108,8 @@ pub(crate) fn time_in(name: &str) -> Option<u64> {
     let base = name.rsplit('/').next()?;
     base.split(['-', '.']).find_map(|part| {
         let (time, zone) = part.split_at_checked(15)?;
-        let time = chrono::NaiveDateTime::parse_from_str(time, "%Y%m%dT%H%M%S").ok().filter(|_| zone == "Z")?;
+        let time =
+            chrono::NaiveDateTime::parse_from_str(time, "%Y%m%dT%H%M%S").ok().filter(|_| zone == "Z")?;
         u64::try_from(time.with_nanosecond(0)?.and_utc().timestamp_nanos_opt()?).ok()
     })
 }
@@ -120,7 +121,10 @@ mod tests {
     #[test]
     fn hours_have_names_and_folders() {
         let hour = FleetHour::parse("2026-11-24T19").unwrap();
-        assert_eq!((hour.to_string(), hour.folder()), ("2026-11-24T19".into(), "date=2026-11-24/hour=19".into()));
+        assert_eq!(
+            (hour.to_string(), hour.folder()),
+            ("2026-11-24T19".into(), "date=2026-11-24/hour=19".into())
+        );
         assert_eq!(FleetHour::of_ns(hour.start_ns()), hour);
         assert_eq!(FleetHour::of_ns(hour.end_ns() - 1), hour);
         assert_eq!(FleetHour::parse("2026-11-24T19:59Z"), Some(hour));

@@ -8,13 +8,25 @@
 //! Where the bytes are is up to a [`FleetBucket`].
 
 mod bucket;
+mod compact;
+mod day;
+mod encode;
+mod fold;
+mod hash;
 mod hour;
+mod ledger;
+mod listing;
 mod manifest;
 mod part;
+mod raw;
+mod run;
+mod service;
 pub mod tables;
 
 pub use bucket::{FleetBucket, FleetError, FleetObject};
+pub use hash::{hash63, node_group};
 pub use hour::{FleetDay, FleetHour};
 pub use manifest::{FleetManifest, FleetPeriod, ManifestPart, NamedInput, NamedReason};
 pub use part::{FleetBatch, FleetPick, read_part};
+pub use run::{CompactOptions, Compacted, CompactedPeriod, compact};
 pub use tables::FleetTable;

@@ -12,7 +12,7 @@ use crate::tables::{EVENT, SERVICE};
 /// The largest number of rows of a batch.
 const BATCH_ROWS: usize = 16 << 10;
 /// The memory that reading a part may take.
-const LIMITS: ReadLimits = ReadLimits { rows: u64::MAX, bytes: 1 << 30 };
+pub(crate) const LIMITS: ReadLimits = ReadLimits { rows: u64::MAX, bytes: 1 << 30 };
 
 /// Which rows of a part are wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -31,7 +31,12 @@ pub struct FleetBatch<'a> {
     runs: Vec<Range<usize>>,
 }
 
-impl FleetBatch<'_> {
+impl<'a> FleetBatch<'a> {
+    /// Returns a batch of which all rows are picked.
+    pub(crate) fn all(rows: usize, values: &'a [ColumnValues]) -> Self {
+        Self { values, runs: std::iter::once(0..rows).collect() }
+    }
+
     /// Returns the numbers of the rows that were picked.
     pub fn rows(&self) -> impl Iterator<Item = usize> {
         self.runs.iter().cloned().flatten()
@@ -101,7 +106,8 @@ impl FleetPick {
             let ColumnValues::Texts(texts) = values else { continue };
             // Null stands for the empty name.
             let keys: Vec<bool> = texts.distinct.iter().map(|other| other == text).collect();
-            let is = |key: &Option<u32>| key.map_or(text.is_empty(), |key| keys.get(key as usize) == Some(&true));
+            let is =
+                |key: &Option<u32>| key.map_or(text.is_empty(), |key| keys.get(key as usize) == Some(&true));
             let these: Vec<bool> = texts.keys.iter().map(is).collect();
             wanted = if wanted.is_empty() {
                 these

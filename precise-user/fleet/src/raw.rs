@@ -147,9 +147,8 @@ pub(crate) fn take(fold: &mut Fold, hour: FleetHour, raw: &RawCapture<'_>) -> Re
     match taken {
         Ok(samples) => {
             let late = raw.modified_ns.saturating_sub(end);
-            let what = (late > LATE_NS).then(|| {
-                format!("its file was written {} hours after its end", late / 3_600_000_000_000)
-            });
+            let what = (late > LATE_NS)
+                .then(|| format!("its file was written {} hours after its end", late / 3_600_000_000_000));
             Ok(Taken::Samples(samples, what))
         }
         Err(refused) => {
@@ -227,12 +226,16 @@ impl<'a> Reading<'a> {
         let mut services: FxHashMap<[Option<u32>; 2], u32> = FxHashMap::default();
         let mut functions: FxHashMap<[Option<u32>; 4], u64> = FxHashMap::default();
         for row in 0..rows {
-            let needed = |value: Option<u64>| value.ok_or_else(|| wrong("a row has no epoch, event or count"));
+            let needed =
+                |value: Option<u64>| value.ok_or_else(|| wrong("a row has no epoch, event or count"));
             let epoch = needed(columns.epoch.get(row).copied().flatten().map(u64::from))?;
             let event = needed(columns.event.get(row).copied().flatten().map(u64::from))?;
             let count = needed(columns.count.get(row).copied().flatten())?;
             let weight = needed(columns.weight.get(row).copied().flatten())?;
-            let place = self.places.get(epoch as usize).ok_or_else(|| wrong("a row refers to an epoch that is not there"))?;
+            let place = self
+                .places
+                .get(epoch as usize)
+                .ok_or_else(|| wrong("a row refers to an epoch that is not there"))?;
             let portion = self.portions.get_mut(event as usize);
             let portion = portion.ok_or_else(|| wrong("a row refers to an event that is not there"))?;
             portion.total = portion.total.saturating_add(count);
@@ -296,13 +299,16 @@ impl<'a> Reading<'a> {
     fn finish(self, meta: &Meta) -> u64 {
         let time = |place: Place| {
             let epochs = meta.epochs.iter().zip(&self.places).filter(|(_, at)| **at == place);
-            epochs.fold(0, |sum: u64, (epoch, _)| sum.saturating_add(epoch.end_ns.saturating_sub(epoch.start_ns)))
+            epochs.fold(0, |sum: u64, (epoch, _)| {
+                sum.saturating_add(epoch.end_ns.saturating_sub(epoch.start_ns))
+            })
         };
         let [before, inside, after] = [Place::Before, Place::Inside, Place::After].map(time);
         let mut samples: u64 = 0;
         for ((event, portion), number) in meta.events.iter().zip(self.portions).zip(self.events) {
             samples = samples.saturating_add(portion.inside);
-            let by_time = Portion { before, inside, total: before.saturating_add(inside).saturating_add(after) };
+            let by_time =
+                Portion { before, inside, total: before.saturating_add(inside).saturating_add(after) };
             let mut sums = LedgerSums::of(event, if portion.total > 0 { portion } else { by_time });
             (sums.samples, sums.sampled_ns, sums.cpus) = (portion.inside, inside, meta.machine.cpus);
             match self.fold.ledger.entry((self.node, number)) {

@@ -117,7 +117,10 @@ mod tests {
         let pod = OwnerTexts { pod: Some("web-x2x4z"), namespace: Some("shop"), ..owner };
         assert_eq!(pod.service(), "shop/web");
         assert_eq!(OwnerTexts { container: Some("redis"), ..owner }.service(), "redis");
-        assert_eq!((OwnerTexts { unit: None, ..owner }.service(), OwnerTexts::default().service()), ("/a".into(), String::new()));
+        assert_eq!(
+            (OwnerTexts { unit: None, ..owner }.service(), OwnerTexts::default().service()),
+            ("/a".into(), String::new())
+        );
     }
 
     #[test]

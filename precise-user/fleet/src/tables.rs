@@ -94,7 +94,8 @@ pub const KIND: FlatColumn = FlatColumn::must(
      filters; never add up rows of different kinds",
 );
 /// The function.
-pub const FUNCTION: FlatColumn = FlatColumn::must("function", ColumnType::I64, "id of the function in symbols");
+pub const FUNCTION: FlatColumn =
+    FlatColumn::must("function", ColumnType::I64, "id of the function in symbols");
 /// The level.
 pub const LEVEL: FlatColumn = FlatColumn::may(
     "level",
@@ -111,7 +112,8 @@ pub const NODE_GROUP: FlatColumn = FlatColumn::must(
     "one of 32 groups of nodes, by a hash of cluster and node: intervals come from their differences",
 );
 /// The number of samples.
-pub const COUNT: FlatColumn = FlatColumn::must("count", ColumnType::I64, "samples; in a thinned tier, those kept");
+pub const COUNT: FlatColumn =
+    FlatColumn::must("count", ColumnType::I64, "samples; in a thinned tier, those kept");
 /// The events that the samples stand for.
 pub const WEIGHT: FlatColumn = FlatColumn::must(
     "weight",
@@ -131,12 +133,25 @@ pub const LATENCY_MAX: FlatColumn = FlatColumn::may(
     "largest latency, core cycles; null if the samples have none",
 );
 /// The latency bucket.
-pub const BUCKET: FlatColumn = FlatColumn::must("latency_bucket", ColumnType::U8, "number of the latency bucket");
+pub const BUCKET: FlatColumn =
+    FlatColumn::must("latency_bucket", ColumnType::U8, "number of the latency bucket");
 
 /// The columns of [`FleetTable::Hour`] and [`FleetTable::Day`], which are sorted by service, event,
 /// unit, kind, function, level and node.
 pub const ROWS: [FlatColumn; 14] = [
-    HOUR, CLUSTER, SERVICE, EVENT, UNIT, KIND, FUNCTION, LEVEL, NODE, NODE_GROUP, COUNT, WEIGHT, LATENCY_SUM,
+    HOUR,
+    CLUSTER,
+    SERVICE,
+    EVENT,
+    UNIT,
+    KIND,
+    FUNCTION,
+    LEVEL,
+    NODE,
+    NODE_GROUP,
+    COUNT,
+    WEIGHT,
+    LATENCY_SUM,
     LATENCY_MAX,
 ];
 
@@ -174,7 +189,11 @@ pub const LEDGER: [FlatColumn; 21] = [
     samples("captures", "captures with epochs in this hour"),
     samples("sampled_ns", "time that their epochs in this hour cover, ns"),
     FlatColumn::must("cpus", ColumnType::U32, "CPUs of the node"),
-    FlatColumn::may("expected", ColumnType::I64, "samples that the event's own count should give; null for a frequency"),
+    FlatColumn::may(
+        "expected",
+        ColumnType::I64,
+        "samples that the event's own count should give; null for a frequency",
+    ),
     samples("arrived", "samples that reached the program"),
     samples("kept", "samples that were added to the table"),
     samples("rejected", "samples that the filter did not want"),
@@ -182,7 +201,11 @@ pub const LEDGER: [FlatColumn; 21] = [
     samples("missed", "samples that did not reach the program"),
     samples("discarded", "samples that were kept and that user space lost"),
     samples("samples", "samples in the hour table"),
-    FlatColumn::may("losses", ColumnType::Text, "lost samples by reason: JSON object; null if none were lost"),
+    FlatColumn::may(
+        "losses",
+        ColumnType::Text,
+        "lost samples by reason: JSON object; null if none were lost",
+    ),
     FlatColumn::must("precise", ColumnType::Bool, "whether every capture's verdict is precise"),
     FlatColumn::may("finding", ColumnType::Text, "first finding of a verdict that is not precise"),
 ];
@@ -200,7 +223,11 @@ pub const SYMBOLS: [FlatColumn; 5] = [
 pub const INPUTS: [FlatColumn; 6] = [
     FlatColumn::must("name", ColumnType::Text, "name of the capture's file below the place"),
     FlatColumn::must("bytes", ColumnType::I64, "size of the file, bytes"),
-    FlatColumn::may("hash", ColumnType::Text, "SHA-256 of the file, its first 16 digits; null if it was not read"),
+    FlatColumn::may(
+        "hash",
+        ColumnType::Text,
+        "SHA-256 of the file, its first 16 digits; null if it was not read",
+    ),
     FlatColumn::must("samples", ColumnType::I64, "samples of the file in this hour"),
     FlatColumn::may("reason", ColumnType::Text, "why something is said about the file: cut, duplicate, …"),
     FlatColumn::may("what", ColumnType::Text, "the reason in a sentence"),

@@ -220,7 +220,11 @@ impl Bucket {
             Ok(bytes) if bytes.len() == length => Ok(Some(bytes)),
             Ok(bytes) => Err(Failure::new(
                 ExitClass::Failed,
-                format!("the store returned {} bytes of {}/{name} instead of {length}", bytes.len(), self.place()),
+                format!(
+                    "the store returned {} bytes of {}/{name} instead of {length}",
+                    bytes.len(),
+                    self.place()
+                ),
             )),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failure(name, &error)),
