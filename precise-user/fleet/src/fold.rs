@@ -269,11 +269,12 @@ impl Fold {
     /// Returns whether this must be written: it takes more than `memory` bytes, also after adding
     /// up, or keys have no room for more texts.
     pub fn is_full(&mut self, memory: u64) -> bool {
-        if self.bytes().0 > memory {
-            self.add_up();
+        if self.bytes().0 <= memory {
+            return self.is_crowded();
         }
+        self.add_up();
         // With less room, rows would be added up again all the time.
-        self.is_crowded() || self.bytes().0 > memory / 2 && self.bytes().1 > memory
+        self.is_crowded() || self.bytes().0 > memory / 2
     }
 
     pub fn mark(&self) -> Mark {

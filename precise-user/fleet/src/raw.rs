@@ -146,9 +146,8 @@ pub(crate) fn take(fold: &mut Fold, hour: FleetHour, raw: &RawCapture<'_>) -> Re
     });
     match taken {
         Ok(samples) => {
-            let late = raw.modified_ns.saturating_sub(end);
-            let what = (late > LATE_NS)
-                .then(|| format!("its file was written {} hours after its end", late / 3_600_000_000_000));
+            let late = raw.modified_ns.saturating_sub(end) > LATE_NS;
+            let what = late.then(|| "its file was written more than a day after its end".to_owned());
             Ok(Taken::Samples(samples, what))
         }
         Err(refused) => {

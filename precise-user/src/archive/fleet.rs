@@ -39,7 +39,9 @@ impl From<FleetError> for Failure {
             FleetError::Table(_) | FleetError::Manifest { .. } => {
                 Self::new(ExitClass::BadFile, error.to_string())
             }
-            FleetError::Encode { .. } => Self::new(ExitClass::Failed, error.to_string()),
+            FleetError::Busy { .. } | FleetError::Encode { .. } => {
+                Self::new(ExitClass::Failed, error.to_string())
+            }
         }
     }
 }
@@ -89,11 +91,11 @@ impl FleetBucket for FolderBucket {
             let file = File::open(&path)?;
             // A length may come from a damaged file.
             if file.metadata()?.len() < start.saturating_add(length as u64) {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
             }
             let mut bytes = vec![0; length];
             file.read_exact_at(&mut bytes, start)?;
-            Ok(Bytes::from(bytes))
+            Ok::<_, io::Error>(Bytes::from(bytes))
         };
         match read() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -39,6 +39,7 @@ documents! {
     super::stream_account::Accounts<'_>: "account" 1 "script --account",
     crate::archive::Archive: "archive" 1 "archive --json",
     crate::mcp::CaptureList: "captures" 1 "mcp PLACE",
+    precise_fleet::Compacted: "fleet-compact" 1 "fleet compact --json",
     crate::mcp::ToolAnswer: "mcp" 1 "mcp PLACE",
     Doctor<'_>: "doctor" 1 "doctor --json",
     super::exit_codes::ExitCodes: "exit-codes" 1 "exit-codes --json",
