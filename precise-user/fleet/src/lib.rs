@@ -22,6 +22,10 @@ mod raw;
 mod run;
 mod service;
 pub mod tables;
+#[doc(hidden)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use bucket::{FleetBucket, FleetError, FleetObject};
 pub use hash::{hash63, node_group};
