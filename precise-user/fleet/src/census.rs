@@ -149,7 +149,7 @@ pub(crate) fn count(
     let (mut expected, mut reported) = (FxHashSet::default(), FxHashSet::default());
     for source in before.parts(FleetTable::Ledger, 0, true) {
         read_part(bucket, source.part, &FleetPick::default(), &[CLUSTER, NODE], |batch| {
-            batch.rows().for_each(|row| drop(expected.insert(node(&mut nodes, batch, row))));
+            expected.extend(batch.rows().map(|row| node(&mut nodes, batch, row)));
         })?;
     }
     let mut degraded: FxHashMap<u32, Option<String>> = FxHashMap::default();

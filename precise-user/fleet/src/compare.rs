@@ -114,7 +114,7 @@ pub fn fleet_diff(
     question: &FleetQuestion,
     [before, after]: [FleetSpan; 2],
 ) -> Result<FleetDiff, AskError> {
-    let mut side = |span: FleetSpan| -> Result<Side, AskError> {
+    let side = |span: FleetSpan| -> Result<Side, AskError> {
         let opened = Opened::new(bucket, question, span)?;
         let gathered = Gather::<SampleSums>::read(bucket, &opened.sources, question, 0)?;
         let asked = opened.asked(question, 0, &gathered)?;

@@ -113,7 +113,7 @@ pub fn fleet_report(
     mut clock: impl FnMut() -> Duration,
 ) -> Result<FleetReport, AskError> {
     let opened = Opened::new(bucket, question, question.span)?;
-    let mut read = |tier: u8| of_tier(bucket, question, &opened, tier);
+    let read = |tier: u8| of_tier(bucket, question, &opened, tier);
     // Hours have no tiers.
     let highest = if question.has(FleetKey::Hour) { 0 } else { opened.sources.highest_tier() };
     match question.tier {

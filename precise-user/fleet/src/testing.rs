@@ -219,8 +219,7 @@ impl MadeFleet {
             let mut below = |most: u32| (random.next() % u64::from(most.max(1))) as u32;
             let service = (node * 7 + below(10)) % self.services;
             // The first functions of a service take most of the time.
-            let most = below(self.functions) + 1;
-            let function = below(most);
+            let function = below(below(self.functions) + 1);
             let (epoch, source) = (below(6), SOURCES[below(4) as usize]);
             // Every fiftieth node has a noisy neighbour.
             let noisy = if node % 50 == 7 { 4 } else { 1 };
