@@ -158,7 +158,7 @@ fn duckdb_finds_the_sums_of_the_captures() -> Result<()> {
     let rows = query(
         folder.path(),
         &format!(
-            "{setup} SELECT epoch_us(hour) // 3600000000, service, name, sum(count), sum(weight), sum(latency_sum)
+            "{setup} SELECT epoch_us(time) // 3600000000, service, name, sum(count), sum(weight), sum(latency_sum)
              FROM hours JOIN names USING (function) GROUP BY ALL"
         ),
     )?;

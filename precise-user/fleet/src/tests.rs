@@ -7,7 +7,7 @@ use bytes::Bytes;
 use precise_model::testing::CaptureBuilder;
 
 use super::tables::{
-    BUCKET, COUNT, EVENT, FUNCTION, HOUR, KIND, LATENCY_SUM, LEDGER, LEVEL, NODE, SERVICE, SYMBOLS, WEIGHT,
+    BUCKET, COUNT, EVENT, FUNCTION, KIND, LATENCY_SUM, LEDGER, LEVEL, NODE, SERVICE, SYMBOLS, TIME, WEIGHT,
 };
 use super::testing::{FleetTruth, MINUTE_NS, MadeCapture, MadeFleet, MemoryBucket, written};
 use super::*;
@@ -337,7 +337,7 @@ fn a_question_reads_only_what_it_needs() {
     };
     let count = |pick: &FleetPick| {
         let mut count = 0;
-        let columns = [COUNT, SERVICE, EVENT, KIND, LEVEL, NODE, HOUR];
+        let columns = [COUNT, SERVICE, EVENT, KIND, LEVEL, NODE, TIME];
         let each =
             |batch: &FleetBatch<'_>| count += batch.rows().filter_map(|row| batch.large(0)[row]).sum::<u64>();
         read_part(&place, part, pick, &columns, each).unwrap();
