@@ -105,6 +105,19 @@ enum Bench {
         #[arg(long)]
         first: bool,
     },
+    /// Measure the rows per second, the bytes per row and the memory of `precise fleet compact` on
+    /// a generated fleet
+    Fleet {
+        /// Number of nodes, each with one capture per hour
+        #[arg(long, default_value_t = 300)]
+        nodes: u32,
+        /// Number of hours
+        #[arg(long, default_value_t = 3)]
+        hours: u32,
+        /// Number of rows of a capture
+        #[arg(long, default_value_t = 3000)]
+        rows: u32,
+    },
     /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
     /// script`
     Import {
@@ -166,6 +179,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(bench.arg(precise).arg(only).args(page))
         }
         Bench::Build { first } => build(first),
+        Bench::Fleet { nodes, hours, rows } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet", "--"]);
+            process::run(bench.arg(precise).args([nodes, hours, rows].map(|number| number.to_string())))
+        }
         Bench::Import { size, distinct } => {
             let precise = release()?;
             let mut bench = process::cargo();

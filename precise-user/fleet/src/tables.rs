@@ -66,9 +66,10 @@ impl FleetTable {
     }
 }
 
-/// Columns that several tables have.
-pub const HOUR: FlatColumn =
-    FlatColumn::must("hour", ColumnType::Time, "start of the hour or the day, µs since 1970, UTC");
+/// The hour or the day.
+// Not `hour`: engines make a column of that name from the folder `hour=19`.
+pub const TIME: FlatColumn =
+    FlatColumn::must("time", ColumnType::Time, "start of the hour or the day, µs since 1970, UTC");
 /// The cluster.
 pub const CLUSTER: FlatColumn = FlatColumn::may(
     "cluster",
@@ -139,7 +140,7 @@ pub const BUCKET: FlatColumn =
 /// The columns of [`FleetTable::Hour`] and [`FleetTable::Day`], which are sorted by service, event,
 /// unit, kind, function, level and node.
 pub const ROWS: [FlatColumn; 14] = [
-    HOUR,
+    TIME,
     CLUSTER,
     SERVICE,
     EVENT,
@@ -158,7 +159,7 @@ pub const ROWS: [FlatColumn; 14] = [
 /// The columns of [`FleetTable::Latency`] and [`FleetTable::DayLatency`], which are sorted like
 /// those of [`ROWS`], then by cluster, group and bucket.
 pub const HISTOGRAM: [FlatColumn; 13] = [
-    HOUR,
+    TIME,
     CLUSTER,
     SERVICE,
     EVENT,
@@ -179,7 +180,7 @@ const fn samples(name: &'static str, doc: &'static str) -> FlatColumn {
 
 /// The columns of [`FleetTable::Ledger`].
 pub const LEDGER: [FlatColumn; 21] = [
-    HOUR,
+    TIME,
     CLUSTER,
     NODE,
     NODE_GROUP,

@@ -210,7 +210,7 @@ impl MadeFleet {
             meta.owners.push(Owner {
                 path: format!("/kubepods/{service:04}"),
                 name: format!("shop/web{service}"),
-                pod: Some(format!("web{service}-7d9f8b6c5{}-x2x4z", deploy % 8 + 2)),
+                pod: Some(format!("web{service}-7d9f8b6c{}-x2x4z", ["b", "c", "d"][deploy as usize % 3])),
                 namespace: Some("shop".to_owned()),
                 ..Owner::default()
             });
@@ -219,7 +219,8 @@ impl MadeFleet {
             let mut below = |most: u32| (random.next() % u64::from(most.max(1))) as u32;
             let service = (node * 7 + below(10)) % self.services;
             // The first functions of a service take most of the time.
-            let function = below(below(self.functions) + 1);
+            let hot = below(self.functions) + 1;
+            let function = below(hot);
             let (epoch, source) = (below(6), SOURCES[below(4) as usize]);
             // Every fiftieth node has a noisy neighbour.
             let noisy = if node % 50 == 7 { 4 } else { 1 };
