@@ -221,8 +221,9 @@ fn event_place(
 }
 
 fn add(ledger: &mut FleetLedger, batch: &FleetBatch<'_>, row: usize) {
-    let FleetLedger { captures, sampled_ns, arrived, kept, rejected, lost, missed, discarded, in_tables, .. } =
-        ledger;
+    let FleetLedger {
+        captures, sampled_ns, arrived, kept, rejected, lost, missed, discarded, in_tables, ..
+    } = ledger;
     let sums = [captures, sampled_ns, arrived, kept, rejected, lost, missed, discarded, in_tables];
     let large = |at: usize| batch.large(at).get(row).copied().flatten().unwrap_or(0);
     for (at, sum) in sums.into_iter().enumerate() {

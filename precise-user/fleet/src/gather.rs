@@ -172,8 +172,14 @@ impl<S: Gathered> Gather<S> {
             parts: 0,
             bytes: 0,
         };
-        let mut columns =
-            vec![tables::EVENT, tables::UNIT, tables::KIND, tables::NODE_GROUP, tables::COUNT, tables::WEIGHT];
+        let mut columns = vec![
+            tables::EVENT,
+            tables::UNIT,
+            tables::KIND,
+            tables::NODE_GROUP,
+            tables::COUNT,
+            tables::WEIGHT,
+        ];
         columns.extend(S::COLUMNS);
         let mut place = |wanted: bool, column: FlatColumn| {
             wanted.then(|| {
@@ -182,7 +188,8 @@ impl<S: Gathered> Gather<S> {
             })
         };
         // Nodes are counted if a service is asked for: the tables of latencies have none.
-        let nodes = S::TABLE == FleetTable::Hour && (question.has(FleetKey::Node) || question.service.is_some());
+        let nodes =
+            S::TABLE == FleetTable::Hour && (question.has(FleetKey::Node) || question.service.is_some());
         let function = question.has(FleetKey::Function) || question.has(FleetKey::Module);
         let places = Places {
             function: place(function, tables::FUNCTION),
@@ -243,10 +250,12 @@ impl<S: Gathered> Gather<S> {
                 let of = cluster.number(batch, row, |text| nodes.number(text.unwrap_or_default(), ""));
                 place = Some(match &mut node {
                     Some(met) => {
-                        let number = met.number(batch, row, |text| nodes.number(
-                            batch.text(cluster.at, row).unwrap_or_default(),
-                            text.unwrap_or_default(),
-                        ));
+                        let number = met.number(batch, row, |text| {
+                            nodes.number(
+                                batch.text(cluster.at, row).unwrap_or_default(),
+                                text.unwrap_or_default(),
+                            )
+                        });
                         let same = |key: &u32| {
                             let [a, b] = [*key, of].map(|key| nodes.items.get(key as usize));
                             a.zip(b).is_some_and(|(a, b)| a.cluster == b.cluster)

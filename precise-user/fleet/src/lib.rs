@@ -7,6 +7,8 @@
 //!
 //! Where the bytes are is up to a [`FleetBucket`].
 
+#[cfg(test)]
+mod ask_tests;
 mod asked;
 mod bucket;
 mod census;

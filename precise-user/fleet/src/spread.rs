@@ -279,7 +279,8 @@ pub(crate) fn growth(
 /// Returns probabilities that are corrected for their number (Holm): the one at each place says
 /// whether that one is significant among all.
 pub(crate) fn corrected(all: &[Option<f64>]) -> Vec<Option<f64>> {
-    let mut order: Vec<(usize, f64)> = all.iter().enumerate().filter_map(|(at, p)| Some((at, (*p)?))).collect();
+    let mut order: Vec<(usize, f64)> =
+        all.iter().enumerate().filter_map(|(at, p)| Some((at, (*p)?))).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut out = vec![None; all.len()];
     let (mut most, mut left) = (0.0_f64, order.len() as f64);
@@ -340,7 +341,8 @@ pub(crate) fn percentile(buckets: &[(u8, Spread)], whole: &Spread, fraction: f64
     }
     let without = |at: usize| {
         let left = all - *whole.groups.get(at)? as f64;
-        let part = below.iter().enumerate().filter(|(group, _)| *group != at).map(|(_, sum)| sum).sum::<f64>();
+        let part =
+            below.iter().enumerate().filter(|(group, _)| *group != at).map(|(_, sum)| sum).sum::<f64>();
         (left > 0.0).then(|| part / left)
     };
     let alone = Z * (fraction * (1.0 - fraction) / n).sqrt();
@@ -378,7 +380,11 @@ mod tests {
     #[test]
     fn student_as_in_tables() {
         for (freedom, t) in [(1, 12.706), (2, 4.303), (5, 2.571), (10, 2.228), (31, 2.0395), (1000, 1.9623)] {
-            assert!(close(student_quantile(0.95, freedom), t), "{freedom}: {}", student_quantile(0.95, freedom));
+            assert!(
+                close(student_quantile(0.95, freedom), t),
+                "{freedom}: {}",
+                student_quantile(0.95, freedom)
+            );
         }
         assert!(close(student(2.015, 5), 0.9) && close(student(63.657, 1), 0.99));
     }
@@ -397,7 +403,10 @@ mod tests {
         let [part, whole] = even(30, 100);
         let share = part.share_of(&whole);
         // Wilson of 960 in 3,200.
-        assert!(close(share.value, 0.3) && close(share.low, 0.2844) && close(share.high, 0.3161), "{share:?}");
+        assert!(
+            close(share.value, 0.3) && close(share.low, 0.2844) && close(share.high, 0.3161),
+            "{share:?}"
+        );
         // Half of the nodes do nothing else, the others nothing of it.
         let (mut part, mut whole) = (Spread::default(), Spread::default());
         for group in 0..32 {
