@@ -14,6 +14,8 @@ mod bucket;
 mod census;
 mod compact;
 mod compare;
+#[cfg(test)]
+mod coverage_tests;
 mod day;
 mod encode;
 mod fold;

@@ -97,7 +97,7 @@ pub struct FleetLeftOut {
 pub struct FleetCut {
     /// How often a group was left out. One may have come back and be counted again.
     pub groups: u64,
-    /// At most this share may be missing from a group that is shown.
+    /// At most this share of the event's weight may be missing from a group that is shown.
     pub most: f64,
 }
 
@@ -113,7 +113,7 @@ pub fn fleet_report(
     mut clock: impl FnMut() -> Duration,
 ) -> Result<FleetReport, AskError> {
     let opened = Opened::new(bucket, question, question.span)?;
-    let read = |tier: u8| of_tier(bucket, question, &opened, tier);
+    let read = |tier: u8| answer(bucket, question, &opened, tier);
     // Hours have no tiers.
     let highest = if question.has(FleetKey::Hour) { 0 } else { opened.sources.highest_tier() };
     match question.tier {
@@ -153,7 +153,7 @@ fn widest(report: &FleetReport) -> f64 {
     if few { f64::INFINITY } else { widest }
 }
 
-fn of_tier(
+fn answer(
     bucket: &Arc<dyn FleetBucket>,
     question: &FleetQuestion,
     opened: &Opened,
@@ -189,14 +189,19 @@ fn of_event(section: NamedSection<SampleSums>, question: &FleetQuestion, opened:
     };
     let shown = question.limit.min(groups.len());
     let (kept, rest) = groups.split_at(shown);
-    let mut more = cut;
+    let mut more = cut.clone();
     rest.iter().for_each(|(_, sums)| more.merge(sums.clone()));
     let left_out = FleetLeftOut {
         groups: (rest.len() as u64).saturating_add(cut_groups),
         samples: more.samples,
         share: more.spread.share_of(&total.spread),
     };
-    let most = cut_weight as f64 / (total.weight() as f64).max(1.0);
+    // A group that has several functions or nodes of one name may lack something of each.
+    let by = |key| question.has(key);
+    let several =
+        by(FleetKey::Function) || by(FleetKey::Module) || by(FleetKey::Node) && !by(FleetKey::Cluster);
+    let missing = if several { cut.weight() } else { cut_weight };
+    let most = missing as f64 / (total.weight() as f64).max(1.0);
     FleetEvent {
         event: key.event,
         unit: key.unit,
@@ -214,4 +219,11 @@ fn of_event(section: NamedSection<SampleSums>, question: &FleetQuestion, opened:
         left_out,
         cut: (cut_groups > 0).then_some(FleetCut { groups: cut_groups, most }),
     }
+}
+
+/// Returns the answer of a tier.
+#[cfg(test)]
+pub(crate) fn of_tier(bucket: &Arc<dyn FleetBucket>, question: &FleetQuestion, tier: u8) -> FleetReport {
+    let opened = Opened::new(bucket, question, question.span).unwrap();
+    answer(bucket, question, &opened, tier).unwrap()
 }
