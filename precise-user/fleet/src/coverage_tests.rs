@@ -254,7 +254,8 @@ fn percentiles_of_a_thousand_fleets_hold_that_of_the_population() {
             let group = random.next() as u32 % GROUPS as u32;
             let busy = 200.0 * random.factor(0.5);
             for (bucket, share) in shares.iter().enumerate() {
-                let count = random.poisson(busy * share * random.factor(0.5));
+                let own = busy * share * random.factor(0.5);
+                let count = random.poisson(own);
                 buckets.entry(bucket as u8).or_default().add(group, count, count);
                 whole.add(group, count, count);
             }
