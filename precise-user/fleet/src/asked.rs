@@ -27,8 +27,11 @@ pub struct FleetAsked {
     /// The hours, as they are printed.
     #[serde(skip)]
     pub span: FleetSpan,
-    /// The nodes.
+    /// The nodes of the fleet.
     pub nodes: FleetCensus,
+    /// Nodes with samples of the service; of a thinned tier, at least this many. `None` if all
+    /// services were asked for, and of latencies, which are not kept by node.
+    pub service_nodes: Option<u64>,
     /// What was read.
     pub read: FleetRead,
 }
@@ -104,6 +107,7 @@ impl Opened {
             until: span.end.to_string(),
             span,
             nodes: self.counted.census.clone(),
+            service_nodes: service.as_ref().and_then(|_| gathered.nodes()),
             read: FleetRead {
                 tier,
                 one_of: THINNER.pow(tier.into()),

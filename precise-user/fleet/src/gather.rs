@@ -305,6 +305,12 @@ impl<S: Gathered> Gather<S> {
         self.bound();
     }
 
+    /// Returns the number of nodes with rows; `None` if the table has no nodes.
+    pub fn nodes(&self) -> Option<u64> {
+        let all: FxHashSet<u32> = self.sections.iter().flat_map(|section| &section.nodes).copied().collect();
+        (S::TABLE == FleetTable::Hour).then_some(all.len() as u64)
+    }
+
     fn section(&mut self, batch: &FleetBatch<'_>, row: usize) -> usize {
         let [event, unit, kind] = [0, 1, 2].map(|at| batch.text(at, row).unwrap_or_default().to_owned());
         let key = EventKey { event, unit, kind };

@@ -11,12 +11,18 @@ use precise::archive::{ArchivePlace, fleet_bucket};
 use precise::fleet::{self, CompactOptions, FleetDay, FleetHour};
 use precise::text::fleet_text::compacted_text;
 
+use super::fleet_ask::{
+    self, FleetDiffArguments, FleetLatencyArguments, FleetReportArguments, FleetTypesArguments,
+};
 use super::{CommandResult, Output, form::json, values::duration, values::size};
 
 const AFTER_HELP: &str = "\
 Examples:
   precise fleet compact s3://bucket/profiles              what came in the last 24 h
-  precise fleet compact --hour 2026-11-24T19 ./profiles   one hour
+  precise fleet report s3://bucket/profiles               the services of the last 24 h
+  precise fleet report s3://bucket/profiles --service shop/web
+  precise fleet latency s3://bucket/profiles --service shop/web
+  precise fleet diff s3://bucket/profiles --before 2026-11-24 --after 2026-11-25
 
 The tables are Parquet files below PLACE/v1. docs/fleet.md describes them and has
 queries for DuckDB.";
@@ -40,6 +46,14 @@ pub struct FleetArguments {
 enum FleetCommand {
     /// Add the captures of a place up to tables by hour and day
     Compact(CompactArguments),
+    /// Show where the samples of many machines are
+    Report(FleetReportArguments),
+    /// Show how long the memory accesses of many machines take
+    Latency(FleetLatencyArguments),
+    /// Show what changed on many machines from one time to another
+    Diff(FleetDiffArguments),
+    #[command(hide = true)]
+    Types(FleetTypesArguments),
 }
 
 #[derive(Debug, Args)]
@@ -89,6 +103,10 @@ fn since(text: &str) -> Result<Since, String> {
 pub fn run(arguments: &FleetArguments, out: &mut Output) -> CommandResult {
     match &arguments.command {
         FleetCommand::Compact(arguments) => compact(arguments, out),
+        FleetCommand::Report(arguments) => fleet_ask::report(arguments, out),
+        FleetCommand::Latency(arguments) => fleet_ask::latency(arguments, out),
+        FleetCommand::Diff(arguments) => fleet_ask::diff(arguments, out),
+        FleetCommand::Types(arguments) => fleet_ask::types(arguments, out),
     }
 }
 

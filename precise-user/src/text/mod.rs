@@ -4,6 +4,7 @@
 pub mod archive_text;
 pub mod doctor_text;
 pub mod exit_codes;
+pub mod fleet_answers;
 pub mod fleet_text;
 pub mod schema;
 pub mod stream_account;
