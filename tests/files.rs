@@ -7,6 +7,7 @@ mod doc_machine;
 mod documents;
 mod duckdb;
 mod fleet;
+mod fleet_engines;
 mod mcp;
 mod readers;
 mod recordings;
