@@ -218,5 +218,10 @@ pub fn create_whole(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let (mut file, temporary) = Temporary::create(folder_of(path))?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    temporary.name_new(&file, path)
+    let named = temporary.name_new(&file, path)?;
+    // As for `commit`: a file system that cannot sync folders keeps the name most of the time.
+    if let Ok(folder) = File::open(folder_of(path)) {
+        let _ = folder.sync_all();
+    }
+    Ok(named)
 }

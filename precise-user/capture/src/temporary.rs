@@ -266,6 +266,22 @@ mod tests {
     }
 
     #[test]
+    fn a_new_name_replaces_nothing() {
+        for make in [|folder: &Path| Temporary::create(folder).unwrap(), named] {
+            let folder = tempfile::tempdir().unwrap();
+            let target = folder.path().join("x");
+            for (text, is_new) in [("first", true), ("second", false)] {
+                let (mut file, temporary) = make(folder.path());
+                file.write_all(text.as_bytes()).unwrap();
+                assert_eq!(temporary.name_new(&file, &target).unwrap(), is_new);
+                assert_eq!(names(folder.path()), ["x"]);
+                assert_eq!(fs::read_to_string(&target).unwrap(), "first");
+            }
+            assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
     fn a_partial_file_stays_and_replaces_nothing_but_its_target() {
         for make in [|folder: &Path| Temporary::create(folder).unwrap(), named] {
             let folder = tempfile::tempdir().unwrap();

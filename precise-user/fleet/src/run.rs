@@ -40,9 +40,11 @@ pub struct Compacted {
     pub days: Vec<CompactedPeriod>,
     /// Number of captures that were listed.
     pub captures: u64,
-    /// Number of captures that are not in the tables, of those that were read now.
+    /// Number of captures about which something is said, of those that were read now.
+    pub named_total: u64,
+    /// Number of these that are not in the tables.
     pub refused: u64,
-    /// Inputs about which something is said, of those that were read now: the first hundred.
+    /// The first hundred of them, each once, even if it is one of several hours.
     pub named: Vec<NamedInput>,
     /// Most bytes of rows that were held in memory at a time.
     pub held_bytes: u64,
@@ -113,13 +115,20 @@ pub fn compact(
         hours.retain(|hour| over(hour.end_ns()));
     }
     let mut done = Compacted { captures: files.len() as u64, ..Compacted::default() };
+    let mut told = BTreeSet::new();
     let mut add = |done: &mut Compacted, period: String, made: &Made| {
         let of = CompactedPeriod::of(period, made);
         each(&of);
         done.held_bytes = done.held_bytes.max(made.held);
-        done.refused += made.named.iter().filter(|named| !named.reason.is_kept()).count() as u64;
-        let room = MOST_NAMED.saturating_sub(done.named.len());
-        done.named.extend(made.named.iter().take(room).cloned());
+        for named in &made.named {
+            if told.insert((named.name.clone(), named.reason)) {
+                done.named_total += 1;
+                done.refused += u64::from(!named.reason.is_kept());
+                if done.named.len() < MOST_NAMED {
+                    done.named.push(named.clone());
+                }
+            }
+        }
         of
     };
     for hour in &hours {

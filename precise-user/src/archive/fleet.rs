@@ -68,7 +68,7 @@ struct FolderBucket(PathBuf);
 
 impl FolderBucket {
     fn look(&self, folder: &str) -> Result<(Vec<Found>, Vec<String>), FleetError> {
-        let path = self.0.join(folder);
+        let path = if folder.is_empty() { self.0.clone() } else { self.0.join(folder) };
         if !folder.is_empty() && !path.exists() {
             return Ok((Vec::new(), Vec::new()));
         }

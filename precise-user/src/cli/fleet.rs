@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, Subcommand};
 use precise::archive::{ArchivePlace, fleet_bucket};
 use precise::fleet::{self, CompactOptions, FleetDay, FleetHour};
-use precise::text::fleet_text::compacted_text;
+use precise::text::{fleet_text::compacted_text, schema::CompactedDocument};
 
 use super::fleet_ask::{
     self, FleetDiffArguments, FleetLatencyArguments, FleetReportArguments, FleetTypesArguments,
@@ -122,7 +122,7 @@ fn compact(arguments: &CompactArguments, out: &mut Output) -> CommandResult {
         CompactOptions { hour: arguments.hour, since_ns, now_ns, memory: arguments.memory.max(1 << 20) };
     let done = fleet::compact(&fleet_bucket(&place)?, &options, |_| {})?;
     let printed = if arguments.json {
-        json(&done, None)?
+        json(&CompactedDocument(&done), None)?
     } else {
         compacted_text(&done, &place.to_string(), options.memory, &out.text)
     };

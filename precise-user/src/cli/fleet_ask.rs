@@ -14,7 +14,6 @@ use precise::fleet::{
     fleet_report,
 };
 use precise::text::fleet_answers::{diff_csv, diff_text, latency_csv, latency_text, report_csv, report_text};
-use precise::views::document::Document;
 
 use super::{CommandResult, Output, form::json, values};
 
@@ -218,22 +217,21 @@ impl AskArguments {
         }
     }
 
-    fn print<T: Document>(
+    /// Prints an answer in the form that was asked for.
+    fn print(
         &self,
         out: &mut Output,
-        answer: &T,
-        text: impl Fn(&T, &precise::render::TextOptions) -> String,
-        csv: impl Fn(&T, &str) -> String,
+        document: &dyn Fn() -> Result<String, Failure>,
+        csv: &dyn Fn(&str) -> String,
+        text: &dyn Fn(&TextOptions) -> String,
     ) -> CommandResult {
-        let printed = match &self.field_separator {
-            _ if self.json => json(answer, None)?,
-            Some(separator) => csv(answer, separator),
-            None => text(answer, &out.text),
-        };
-        if self.json {
-            out.print(&printed)?
-        } else {
-            out.page(&printed)?
+        match &self.field_separator {
+            _ if self.json => out.print(&document()?)?,
+            Some(separator) => out.print(&csv(separator))?,
+            None => {
+                let text = text(&out.text);
+                out.page(&text)?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -273,7 +271,12 @@ pub fn report(arguments: &FleetReportArguments, out: &mut Output) -> CommandResu
     let clock = || -> Duration { start.elapsed() };
     let answer =
         fleet_report(&asking.bucket, &asking.question, clock).map_err(|error| asking.failed(error))?;
-    ask.print(out, &answer, report_text, report_csv)
+    ask.print(
+        out,
+        &|| json(&ReportDocument(&answer), None),
+        &|separator| report_csv(&answer, separator),
+        &|options| report_text(&answer, options),
+    )
 }
 
 /// Shows how long the accesses of a fleet take.
@@ -281,7 +284,12 @@ pub fn latency(arguments: &FleetLatencyArguments, out: &mut Output) -> CommandRe
     let FleetLatencyArguments { ask, when, by } = arguments;
     let asking = ask.open(when.span(), &by.0)?;
     let answer = fleet_latency(&asking.bucket, &asking.question).map_err(|error| asking.failed(error))?;
-    ask.print(out, &answer, latency_text, latency_csv)
+    ask.print(
+        out,
+        &|| json(&LatencyDocument(&answer), None),
+        &|separator| latency_csv(&answer, separator),
+        &|options| latency_text(&answer, options),
+    )
 }
 
 /// Shows what changed in a fleet.
@@ -296,7 +304,12 @@ pub fn diff(arguments: &FleetDiffArguments, out: &mut Output) -> CommandResult {
     let asking = ask.open(*before, &by)?;
     let answer = fleet_diff(&asking.bucket, &asking.question, [*before, *after])
         .map_err(|error| asking.failed(error))?;
-    ask.print(out, &answer, diff_text, diff_csv)
+    ask.print(
+        out,
+        &|| json(&DiffDocument(&answer), None),
+        &|separator| diff_csv(&answer, separator),
+        &|options| diff_text(&answer, options),
+    )
 }
 
 /// Refuses to show types: the tables do not have what they are made of.

@@ -12,23 +12,24 @@ pub fn compacted_text(done: &Compacted, place: &str, memory: u64, options: &Text
     let sentence = |text: &str| wrap(text, options.width, 2) + "\n";
     let place = sanitize(place);
     let periods = [&done.hours[..], &done.days[..]].concat();
-    let new = |periods: &[CompactedPeriod]| periods.iter().filter(|period| period.read > 0).count() as u64;
+    let new = |periods: &[CompactedPeriod]| periods.iter().filter(|period| period.read > 0).count();
+    let old = |periods: &[CompactedPeriod]| (periods.len() - new(periods)) as u64;
     let head = if periods.is_empty() {
         format!(
-            "Nothing to compact in {place}: {}, and none of an hour that is over",
+            "Nothing to compact in {place}: {}, and no hour of them is over",
             counted(done.captures, "capture")
         )
     } else {
         format!(
-            "{place}: {} and {} changed, of {} and {} that were looked at",
-            counted(new(&done.hours), "hour"),
-            counted(new(&done.days), "day"),
-            thousands(done.hours.len() as u64),
-            thousands(done.days.len() as u64)
+            "Compacted {place}: {} and {}; up to date: {} and {}",
+            counted(new(&done.hours) as u64, "hour"),
+            counted(new(&done.days) as u64, "day"),
+            counted(old(&done.hours), "hour"),
+            counted(old(&done.days), "day"),
         )
     };
     let mut out = sentence(&head);
-    if !periods.is_empty() {
+    if new(&periods) > 0 {
         let columns = [
             TableColumn::text("Period (UTC)", Cut::End),
             TableColumn::number("Read"),
@@ -39,7 +40,7 @@ pub fn compacted_text(done: &Compacted, place: &str, memory: u64, options: &Text
             TableColumn::number("Samples"),
         ];
         let mut table = Table::new(columns.to_vec());
-        for period in &periods {
+        for period in periods.iter().filter(|period| period.read > 0) {
             let each = period.row_bytes as f64 / period.rows as f64;
             table.row(vec![
                 period.period.clone(),
@@ -61,12 +62,11 @@ pub fn compacted_text(done: &Compacted, place: &str, memory: u64, options: &Text
             bytes(memory)
         ));
     }
-    let named = periods.iter().map(|period| period.named).sum::<u64>();
-    if named > 0 {
+    if done.named_total > 0 {
         out += "\n";
         out += &sentence(&format!(
-            "{} to know about; {} of them not in the tables:",
-            counted(named, "capture"),
+            "Named: {} ({} not in the tables)",
+            counted(done.named_total, "capture"),
             thousands(done.refused)
         ));
         for input in &done.named {
@@ -74,7 +74,7 @@ pub fn compacted_text(done: &Compacted, place: &str, memory: u64, options: &Text
             out += "  ";
             out += &(wrap(&sanitize(&what), options.width.saturating_sub(2), 4) + "\n");
         }
-        let more = named - (done.named.len() as u64).min(named);
+        let more = done.named_total.saturating_sub(done.named.len() as u64);
         if more > 0 {
             out += &format!("  … and {} more, in the table `inputs`\n", thousands(more));
         }
