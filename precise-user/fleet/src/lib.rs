@@ -25,6 +25,8 @@ mod hour;
 mod latencies;
 mod ledger;
 mod listing;
+#[doc(hidden)]
+pub mod made_day;
 mod manifest;
 mod names;
 mod part;
