@@ -1,6 +1,8 @@
 //! Twenty questions to the tables of a fleet, asked of four engines and of precise: the sums must be
 //! equal to the last sample.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -176,5 +178,41 @@ fn four_engines_and_precise_add_up_alike() -> Result<()> {
     let last = said.lines().last().unwrap_or_default();
     let rows = last.strip_prefix("20 questions, 4 engines, ").and_then(|rest| rest.strip_suffix(" rows"));
     ensure!(rows.and_then(|rows| rows.parse::<u32>().ok()).is_some_and(|rows| rows > 500), "{said}{error}");
+    Ok(())
+}
+
+/// Runs each statement of a text, and prints the number of its rows.
+const CLICKHOUSE: &str = r#"
+import chdb, sys
+for sql in filter(None, map(str.strip, sys.argv[1].split(";"))):
+    print(len(str(chdb.query(sql, "TSV")).splitlines()))
+"#;
+
+#[test]
+fn the_statements_for_clickhouse_find_something() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let place = folder.path().join("profiles");
+    let day = FleetDay(over().day().0 - 2);
+    let made = MadeFleet { nodes: 6, first: day.first(), ..MadeFleet::small() };
+    write(&made, 2, &place)?;
+    precise(["fleet", "compact", "--since", "7d", &place.to_string_lossy()])?.expect(0)?;
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/fleet.md");
+    let page = fs::read_to_string(page)?;
+    let blocks = page.split("```clickhouse\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut statements = 0;
+    for block in blocks {
+        let plain: String =
+            block.lines().filter(|line| !line.starts_with("--")).map(|line| format!("{line}\n")).collect();
+        let output =
+            Command::new(python()?).args(["-c", CLICKHOUSE, &plain]).current_dir(folder.path()).output()?;
+        let (said, error) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(output.status.success(), "{said}{error}");
+        for rows in said.lines() {
+            ensure!(rows != "0", "statement {statements} finds nothing: {plain}");
+            statements += 1;
+        }
+    }
+    ensure!(statements == 3, "{statements} statements");
     Ok(())
 }

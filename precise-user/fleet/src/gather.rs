@@ -223,10 +223,11 @@ impl<S: Gathered> Gather<S> {
         let [groups, counts, weights] = [3, 4, 5];
         let (groups, counts, weights) = (batch.small(groups), batch.large(counts), batch.large(weights));
         let functions = places.function.map_or(&[][..], |at| batch.large(at));
+        let events = [0, 1, 2].map(|at| batch.texts(at).map_or(&[][..], |of| &of.keys[..]));
         let mut last_event = None;
         let mut last_group = None;
         for row in batch.rows() {
-            let keys = [0, 1, 2].map(|at| batch.texts(at).and_then(|of| of.keys.get(row).copied()));
+            let keys = events.map(|of| of.get(row).copied());
             let section = match last_event {
                 Some((of, section)) if of == keys => section,
                 _ => {
@@ -298,9 +299,7 @@ impl<S: Gathered> Gather<S> {
             let Some((_, sums)) = of.sums.get_mut(at as usize) else { continue };
             let before = sums.bytes();
             sums.add(row);
-            if before != sums.bytes() || row.row == 0 {
-                self.held = self.held.saturating_add(sums.bytes() - before.min(sums.bytes()));
-            }
+            self.held = self.held.saturating_add(sums.bytes().saturating_sub(before));
         }
         self.bound();
     }
