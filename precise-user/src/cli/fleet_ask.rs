@@ -13,7 +13,11 @@ use precise::fleet::{
     AskError, FleetBucket, FleetKey, FleetQuestion, FleetSpan, FleetTier, fleet_diff, fleet_latency,
     fleet_report,
 };
-use precise::text::fleet_answers::{diff_csv, diff_text, latency_csv, latency_text, report_csv, report_text};
+use precise::render::TextOptions;
+use precise::text::fleet_answers::{
+    DiffDocument, LatencyDocument, ReportDocument, diff_csv, diff_text, latency_csv, latency_text,
+    report_csv, report_text,
+};
 
 use super::{CommandResult, Output, form::json, values};
 
