@@ -81,7 +81,7 @@ def sql(table, service, by, hour):
     most = "NULL" if table == "latency" else "max(latency_max)"
     where = f"WHERE service = '{service}'" if service else ""
     return f"SELECT {', '.join(keys)}, sum(count), sum(weight), {most} " \
-           f"FROM {{{table}}} JOIN {{names}} USING (function) {where} GROUP BY {', '.join(keys)}"
+           f"FROM {{{table}}} AS r JOIN {{names}} AS n USING (function) {where} GROUP BY {', '.join(keys)}"
 
 def duckdb():
     import duckdb

@@ -136,15 +136,15 @@ fn ledger_line(ledger: &FleetLedger) -> String {
     let taken = ledger.arrived.saturating_add(ledger.missed);
     let share = |count: u64| percent_to(count as f64 / taken.max(1) as f64, 2);
     let closes = if ledger.closes {
-        "the ledger closes".to_owned()
+        "it closes".to_owned()
     } else {
-        format!("the ledger does NOT close, by {}", counted(ledger.unaccounted, "sample"))
+        format!("it does NOT close, by {}", counted(ledger.unaccounted, "sample"))
     };
     let lost = ledger.lost.saturating_add(ledger.discarded);
     format!(
-        "All services on {}: {} arrived, {closes}. Filtered {}, lost {}, missed {}.",
-        counted(ledger.nodes, "node"),
+        "Ledger of all services: {} arrived on {}; filtered {}, lost {}, missed {}; {closes}.",
         counted(ledger.arrived, "sample"),
+        counted(ledger.nodes, "node"),
         share(ledger.rejected),
         share(lost),
         share(ledger.missed),
@@ -178,7 +178,11 @@ fn share(share: &FleetInterval) -> String {
 /// Returns the columns of keys.
 fn key_columns(by: &[FleetKey]) -> impl Iterator<Item = TableColumn> {
     by.iter().map(|key| {
-        let cut = if *key == FleetKey::Function { Cut::Middle } else { Cut::Start };
+        let cut = match key {
+            FleetKey::Function => Cut::Middle,
+            FleetKey::Level | FleetKey::Hour => Cut::End,
+            _ => Cut::Start,
+        };
         TableColumn::text(key.title(), cut)
     })
 }
