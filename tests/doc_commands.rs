@@ -6,8 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use precise_tests::fleet_place;
 use precise_tests::run::binary;
 
 /// The start of the information of a fence whose output is compared.
@@ -131,7 +133,7 @@ fn every_command_of_the_documents_is_one_that_the_binary_takes() -> Result<()> {
 
 /// A fence after `<!-- run: a | b -->` shows what these commands print, the last one's output. They
 /// run in a folder of their own, which has the recordings of this repository under the first two
-/// words of their names: `amd-epyc9254.data`.
+/// words of their names: `amd-epyc9254.data`; and the tables of a small fleet as `prod`.
 #[test]
 fn outputs_in_the_documents_are_what_the_commands_print() -> Result<()> {
     let updating = std::env::var_os("PRECISE_UPDATE_DOCUMENTS").is_some();
@@ -160,6 +162,18 @@ fn outputs_in_the_documents_are_what_the_commands_print() -> Result<()> {
     Ok(())
 }
 
+/// Returns the folder of a small fleet, which is made once.
+fn fleet() -> Result<PathBuf> {
+    static MADE: Mutex<Option<tempfile::TempDir>> = Mutex::new(None);
+    let mut made = MADE.lock().map_err(|_| anyhow!("another test failed"))?;
+    if made.is_none() {
+        let folder = tempfile::tempdir()?;
+        fleet_place::write_tables(folder.path())?;
+        *made = Some(folder);
+    }
+    Ok(made.as_ref().context("a fleet")?.path().to_owned())
+}
+
 /// Returns the last command of a script with a prompt, and what it prints.
 fn shown(script: &str) -> Result<String> {
     let folder = tempfile::tempdir()?;
@@ -175,6 +189,9 @@ fn shown(script: &str) -> Result<String> {
             fs::copy(&recording, &copy)?;
             fs::File::options().write(true).open(&copy)?.set_modified(written)?;
         }
+    }
+    if script.contains(" prod ") {
+        std::os::unix::fs::symlink(fleet()?, folder.path().join("prod"))?;
     }
     let mut text = String::new();
     // A long script is on several lines of the page.

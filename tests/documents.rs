@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use precise::capture::{Column, ColumnType};
+use precise::capture::{Column, ColumnType, FlatColumn};
 use precise::filter::{Term, TermKind};
+use precise::fleet::FleetTable;
 use precise::serve::PageMetric;
 use precise::stream::StreamField;
 use precise::views::registry::VIEWS;
@@ -112,11 +113,11 @@ fn every_exit_code_is_explained() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn every_column_of_a_capture_is_explained() -> Result<()> {
+/// Returns a table of columns, with the types of DuckDB.
+fn column_table(columns: &[FlatColumn]) -> String {
     let mut table = String::from("| column | type | null | what it says |\n| --- | --- | --- | --- |\n");
-    for column in Column::ALL {
-        let kind = match column.kind() {
+    for FlatColumn { name, kind, nullable, doc } in columns {
+        let kind = match kind {
             ColumnType::Bool => "BOOLEAN",
             ColumnType::U8 => "UTINYINT",
             ColumnType::U16 => "USMALLINT",
@@ -126,10 +127,31 @@ fn every_column_of_a_capture_is_explained() -> Result<()> {
             ColumnType::Text => "VARCHAR",
             ColumnType::Time => "TIMESTAMP WITH TIME ZONE",
         };
-        let null = if column.nullable() { "yes" } else { "" };
-        table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name(), column.doc());
+        table += &format!("| `{name}` | {kind} | {} | {doc} |\n", if *nullable { "yes" } else { "" });
     }
-    same_part("capture-format.md", "columns", &table)
+    table
+}
+
+#[test]
+fn every_column_of_a_capture_is_explained() -> Result<()> {
+    same_part("capture-format.md", "columns", &column_table(&Column::ALL.map(Column::flat)))
+}
+
+#[test]
+fn every_column_of_a_fleet_is_explained() -> Result<()> {
+    let mut tables: Vec<(Vec<&str>, &[FlatColumn])> = Vec::new();
+    for table in FleetTable::ALL {
+        let names = |columns: &[FlatColumn]| columns.iter().map(|column| column.name).collect::<Vec<_>>();
+        match tables.iter_mut().find(|(_, columns)| names(columns) == names(table.columns())) {
+            Some((same, _)) => same.push(table.name()),
+            None => tables.push((vec![table.name()], table.columns())),
+        }
+    }
+    let text = |(names, columns): &(Vec<&str>, &[FlatColumn])| {
+        format!("`v1/{}`:\n\n{}", names.join("` and `v1/"), column_table(columns))
+    };
+    let text = tables.iter().map(text).collect::<Vec<_>>().join("\n");
+    same_part("fleet.md", "columns", &text)
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Tests that need at most the binary, and neither root nor perf events: documents, schemas,
-//! recordings, untrusted bytes, sources, the engines that read captures.
+//! recordings, untrusted bytes, sources, the engines that read captures, the tables of a fleet.
 
 mod advice;
 mod doc_commands;
 mod doc_machine;
 mod documents;
 mod duckdb;
+mod fleet;
+mod fleet_engines;
 mod mcp;
 mod otlp;
 mod parts;

@@ -11,6 +11,7 @@
 //! * [`records`]: the file format of `perf record`.
 //! * [`capture`]: the model of a capture, and the file that stores it.
 //! * [`archive`]: captures under a label, in a folder or an object store.
+//! * [`fleet`]: the captures of many machines as tables.
 //! * [`serve`]: a live run without an end: samples summed up by label, for a metrics scraper.
 //! * [`top`]: a live run whose last seconds are a capture in memory.
 //! * [`stream`]: a live run without a table: single samples, as they pass the filter.
@@ -42,6 +43,7 @@
 pub use precise_capture as capture;
 pub use precise_code as code;
 pub use precise_filter as filter;
+pub use precise_fleet as fleet;
 pub use precise_model as model;
 pub use precise_records as records;
 pub use precise_sampling::{

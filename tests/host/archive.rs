@@ -3,72 +3,15 @@
 use precise::capture::CaptureFile as _;
 use std::{
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use precise::model::testing::CaptureBuilder;
-use precise_tests::{
-    kill_on_drop::KillOnDrop,
-    program::python,
-    run::{Ended, command},
-};
-
-/// A server on its own port, with one bucket, which is ended when this is dropped.
-struct Server {
-    _child: KillOnDrop,
-    endpoint: String,
-}
-
-impl Server {
-    fn start() -> Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let child = Command::new(python()?)
-            .args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("moto is missing: `cargo xtask setup` installs it")?;
-        let server = Self { _child: child.into(), endpoint: format!("http://127.0.0.1:{port}") };
-        let begin = Instant::now();
-        loop {
-            match make_bucket(port) {
-                Ok(answer) if answer.starts_with("HTTP/1.1 200") => return Ok(server),
-                other if begin.elapsed() > Duration::from_secs(60) => {
-                    other?;
-                    anyhow::bail!("the server makes no bucket");
-                }
-                _ => std::thread::sleep(Duration::from_millis(100)),
-            }
-        }
-    }
-
-    /// Runs `precise` with this server as its object store.
-    fn precise(&self, arguments: &[&str]) -> Result<Ended> {
-        precise_at(&self.endpoint, arguments)
-    }
-}
-
-fn make_bucket(port: u16) -> Result<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-    stream.write_all(
-        b"PUT /profiles HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
-}
-
-fn precise_at(endpoint: &str, arguments: &[&str]) -> Result<Ended> {
-    let mut command = command(arguments)?;
-    command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_REGION", "eu-central-1");
-    command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
-    Ok(command.output()?.into())
-}
+use precise_tests::run::{Ended, command};
+use precise_tests::s3_server::{S3Server, precise_at};
 
 /// Writes a capture with loads of one function, `cycles` each.
 fn capture(folder: &Path, name: &str, second: u64, cycles: u32, precise: bool) -> Result<PathBuf> {
@@ -85,7 +28,7 @@ fn capture(folder: &Path, name: &str, second: u64, cycles: u32, precise: bool) -
 
 #[test]
 fn deploys_are_archived_and_compared_in_an_object_store() -> Result<()> {
-    let (server, folder) = (Server::start()?, tempfile::tempdir()?);
+    let (server, folder) = (S3Server::start()?, tempfile::tempdir()?);
     for (label, second, cycles) in [("deploy-41", 0, 200), ("deploy-42", 60, 300)] {
         let precise = capture(folder.path(), "precise.parquet", second, cycles, true)?.display().to_string();
         let plain = capture(folder.path(), "plain.parquet", second, cycles, false)?.display().to_string();

@@ -105,6 +105,23 @@ enum Bench {
         #[arg(long)]
         first: bool,
     },
+    /// Measure the rows per second, the bytes per row and the memory of `precise fleet compact` on
+    /// a generated fleet, and the time of questions to the tables of a large one
+    Fleet {
+        /// Number of nodes, each with one capture per hour
+        #[arg(long, default_value_t = 300)]
+        nodes: u32,
+        /// Number of hours
+        #[arg(long, default_value_t = 3)]
+        hours: u32,
+        /// Number of rows of a capture
+        #[arg(long, default_value_t = 3000)]
+        rows: u32,
+        /// Number of nodes of the large fleet, each with 24 rows of each of 200 services in a day:
+        /// 10,000 for 48 million rows
+        #[arg(long, default_value_t = 1000)]
+        large: u32,
+    },
     /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
     /// script`
     Import {
@@ -166,6 +183,16 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(bench.arg(precise).arg(only).args(page))
         }
         Bench::Build { first } => build(first),
+        Bench::Fleet { nodes, hours, rows, large } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet", "--"]);
+            bench.arg(&precise).args([nodes, hours, rows].map(|number| number.to_string()));
+            process::run(&mut bench)?;
+            let mut ask = process::cargo();
+            ask.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet-ask", "--"]);
+            process::run(ask.arg(precise).args([large.to_string().as_str(), "24"]))
+        }
         Bench::Import { size, distinct } => {
             let precise = release()?;
             let mut bench = process::cargo();

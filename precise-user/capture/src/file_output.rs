@@ -204,3 +204,24 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     output.write_all(bytes)?;
     output.commit().map(|_| ())
 }
+
+/// Writes `bytes` to `path` completely, unless there is a file of that name. Returns whether there
+/// was none. The file's mode is 0600.
+///
+/// # Errors
+///
+/// Returns the error of the file system. No file of that name is left then.
+pub fn create_whole(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    if path.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    let (mut file, temporary) = Temporary::create(folder_of(path))?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let named = temporary.name_new(&file, path)?;
+    // As for `commit`: a file system that cannot sync folders keeps the name most of the time.
+    if let Ok(folder) = File::open(folder_of(path)) {
+        let _ = folder.sync_all();
+    }
+    Ok(named)
+}

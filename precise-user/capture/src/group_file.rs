@@ -186,7 +186,7 @@ impl<W: Write + Send> GroupFile<W> {
 }
 
 /// Returns the footer of a file with these row groups and pairs.
-fn footer(
+pub(super) fn footer(
     schema: &SchemaDescPtr,
     created_by: &str,
     groups: Vec<RowGroupMetaData>,

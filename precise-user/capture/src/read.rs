@@ -12,14 +12,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
-use parquet::file::reader::ChunkReader;
+use parquet::file::reader::{ChunkReader as _, Length as _};
 
 use super::checkpoint::{CUT_KEY, CheckpointParts, recover};
 use super::claims::{self, JSON};
 use super::file::{META_KEY, SCHEMA_KEY};
 use super::limits::ReadLimits;
+use super::ranged::{RangeSource, Ranged};
 use super::read_columns::GroupReader;
-use super::read_error::{ReadError, Stop};
+use super::read_error::ReadError;
 use super::read_rows::Rows;
 use super::temporary::temporary;
 use super::{CaptureWriter, WriteError};
@@ -28,6 +29,8 @@ use precise_model::{Capture, Meta, Projection, SCHEMA_VERSION};
 const MAGIC: &[u8; 4] = b"PAR1";
 /// The size of the smallest Parquet file: magic, footer length, magic.
 const SMALLEST: u64 = 12;
+/// The bytes at the end of a file after its footer: length and magic.
+const FOOTER_END: u64 = 8;
 
 thread_local! {
     static PANICS_ARE_ANSWERED: Cell<bool> = const { Cell::new(false) };
@@ -151,7 +154,7 @@ impl CaptureFile for Capture {
             }
             if kind.is_file() { file } else { spool(&mut file).map_err(unreadable)? }
         };
-        read_chunks(file, &label, limits, wanted)
+        read_chunks(Arc::new(file), &label, limits, wanted)
     }
 
     fn read_file_parts(
@@ -160,11 +163,11 @@ impl CaptureFile for Capture {
         limits: &ReadLimits,
         wanted: &WantedParts<'_>,
     ) -> Result<Self, ReadError> {
-        read_chunks(file, label, limits, wanted)
+        read_chunks(Arc::new(file), label, limits, wanted)
     }
 
     fn read_bytes(bytes: Bytes, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
-        read_chunks(bytes, label, limits, &everything)
+        read_chunks(Arc::new(bytes), label, limits, &everything)
     }
 
     fn write(&self, path: &Path) -> Result<(), WriteError> {
@@ -174,20 +177,36 @@ impl CaptureFile for Capture {
     }
 }
 
-/// Reads the row groups and turns a panic into an error. parquet 60.1 panics on some damaged files:
-/// [`check_chunks`] refuses the known ones, and any other panic is caught here. The process's panic
-/// hook should not print its message: see [`panics_are_answered`].
-fn read_chunks<R: ChunkReader + 'static>(
-    reader: R,
+fn read_chunks(
+    source: Arc<dyn RangeSource>,
     label: &str,
     limits: &ReadLimits,
     wanted: &WantedParts<'_>,
 ) -> Result<Capture, ReadError> {
-    // Unwind safety: everything that the closure touches is created inside it, or is not used after
-    // a panic.
-    let read = AssertUnwindSafe(|| read_parquet(reader, label, limits, wanted));
+    answering_panics(label, || {
+        let Opened { file, metadata, meta, kept, claimed, .. } = Opened::new(source, label, limits)?;
+        let (file, parts) = (Arc::new(file), wanted(&meta));
+        let mut rows = Rows::new(meta, parts, limits, kept);
+        let mut groups =
+            GroupReader::all(&file, &metadata, limits.pages(), parts != Projection::EVERYTHING);
+        groups
+            .try_for_each(|group| rows.add(&mut group?))
+            .map_err(|stop| stop.of(label, (claimed, limits.rows)))?;
+        all_rows(label, rows.read(), claimed)?;
+        Ok(rows.finish())
+    })
+}
+
+/// Reads something of a file, and turns a panic into an error. parquet 60.1 panics on some damaged
+/// files: [`check_chunks`] refuses the known ones, and any other panic is caught here. The process's
+/// panic hook should not print its message: see [`panics_are_answered`].
+pub(super) fn answering_panics<T>(
+    label: &str,
+    read: impl FnOnce() -> Result<T, ReadError>,
+) -> Result<T, ReadError> {
     let outer = PANICS_ARE_ANSWERED.replace(true);
-    let result = std::panic::catch_unwind(read).unwrap_or_else(|_| {
+    // Unwind safety: what the closure changes outside of it is not used after a panic.
+    let result = std::panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(ReadError::Corrupt {
             path: label.to_owned(),
             what: "its data pages cannot be decoded".to_owned(),
@@ -197,89 +216,115 @@ fn read_chunks<R: ChunkReader + 'static>(
     result
 }
 
-fn read_parquet<R: ChunkReader + 'static>(
-    reader: R,
+/// Fails if a file has not as many rows as its metadata says.
+pub(super) fn all_rows(label: &str, read: u64, claimed: u64) -> Result<(), ReadError> {
+    if read == claimed {
+        return Ok(());
+    }
+    let what = format!("it has {read} rows, but its metadata says {claimed}");
+    Err(ReadError::Corrupt { path: label.to_owned(), what })
+}
+
+/// A capture whose metadata was read, but none of its rows.
+pub(super) struct Opened {
+    pub file: Ranged,
+    pub metadata: ParquetMetaData,
+    pub meta: Meta,
+    /// The memory of the metadata, in bytes.
+    pub kept: u64,
+    /// The number of rows that the file claims.
+    pub claimed: u64,
+    /// Whether the file ends before its end, after a checkpoint.
+    pub cut: bool,
+}
+
+impl Opened {
+    pub fn new(source: Arc<dyn RangeSource>, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
+        let file = Ranged::new(source);
+        let path = || label.to_owned();
+        let corrupt = |what: String| ReadError::Corrupt { path: path(), what };
+        let whole = footer(&file, label, limits);
+        // A file that ends in the middle, or right after a checkpoint, may be an unfinished capture.
+        let may_be_cut = match &whole {
+            Ok((metadata, _)) => value(metadata, CUT_KEY).is_some(),
+            Err(ReadError::Truncated { .. } | ReadError::Corrupt { .. }) => true,
+            Err(_) => false,
+        };
+        let found = if may_be_cut { recover(&file, limits.kept()).map_err(corrupt)? } else { None };
+        let cut = found.is_some();
+        let (metadata, kept, known) = match found {
+            Some(CheckpointParts { footer, meta, kept }) => (footer, kept, Some(meta)),
+            None => {
+                let (metadata, kept) = whole?;
+                (metadata, kept, None)
+            }
+        };
+        let Some(version) = value(&metadata, SCHEMA_KEY) else {
+            return Err(ReadError::Foreign { path: path() });
+        };
+        let version: u32 = version
+            .parse()
+            .map_err(|_| corrupt(format!("{SCHEMA_KEY} is not a number: {:?}", shorten(version))))?;
+        if version > SCHEMA_VERSION {
+            return Err(ReadError::Newer { path: path(), found: version, known: SCHEMA_VERSION });
+        }
+        let (meta, kept) = match known {
+            Some(meta) => (meta, kept),
+            None => {
+                let meta = value(&metadata, META_KEY)
+                    .ok_or_else(|| corrupt(format!("the metadata key {META_KEY} is missing")))?;
+                let claimed = (JSON * meta.len() as u64).saturating_add(kept);
+                let kept = memory(label, "its metadata claims", claimed, limits)?;
+                let meta: Meta = serde_json::from_str(meta)
+                    .map_err(|e| corrupt(format!("the metadata key {META_KEY} cannot be parsed: {e}")))?;
+                (meta, kept)
+            }
+        };
+        let claimed = u64::try_from(metadata.file_metadata().num_rows())
+            .map_err(|_| corrupt("its number of rows is negative".to_owned()))?;
+        check_chunks(&metadata, file.len()).map_err(corrupt)?;
+        Ok(Self { file, metadata, meta, kept, claimed, cut })
+    }
+}
+
+/// Reads the footer of a file. Returns it with the memory that it takes in bytes.
+pub(super) fn footer(
+    file: &Ranged,
     label: &str,
     limits: &ReadLimits,
-    wanted: &WantedParts<'_>,
-) -> Result<Capture, ReadError> {
-    let path = || label.to_owned();
-    let corrupt = |what: String| ReadError::Corrupt { path: path(), what };
-    let memory = |what: &str, bytes| {
-        let (what, limit) = (what.to_owned(), limits.kept());
-        if bytes > limit { Err(ReadError::Memory { path: path(), what, bytes, limit }) } else { Ok(bytes) }
+) -> Result<(ParquetMetaData, u64), ReadError> {
+    let footer = check_magic(file, label)?;
+    let unreadable = |e: String| ReadError::Corrupt {
+        path: label.to_owned(),
+        what: format!("its footer cannot be read: {e}"),
     };
-    let parse = |footer: u64| {
-        // The structures are parsed from a copy of the footer.
-        memory("its footer claims", footer)?;
-        let kept = reader
-            .get_bytes(reader.len() - 8 - footer, footer as usize)
-            .map_err(|e| e.to_string())
-            .and_then(|footer| claims::of_footer(&footer).map_err(|e| e.to_string()))
-            .map_err(|e| corrupt(format!("its footer cannot be read: {e}")))?;
-        let kept = memory("its footer claims", (kept as u64).saturating_add(footer))?;
-        let metadata = ParquetMetaDataReader::new()
-            .parse_and_finish(&reader)
-            .map_err(|e| corrupt(format!("its footer cannot be read: {e}")))?;
-        Ok((metadata, kept))
-    };
-    let whole = check_magic(&reader, label).and_then(parse);
-    // A file that ends in the middle, or right after a checkpoint, may be an unfinished capture.
-    let may_be_cut = match &whole {
-        Ok((metadata, _)) => value(metadata, CUT_KEY).is_some(),
-        Err(ReadError::Truncated { .. } | ReadError::Corrupt { .. }) => true,
-        Err(_) => false,
-    };
-    let cut = if may_be_cut { recover(&reader, limits.kept()).map_err(corrupt)? } else { None };
-    let (metadata, kept, known) = match cut {
-        Some(CheckpointParts { footer, meta, kept }) => (footer, kept, Some(meta)),
-        None => {
-            let (metadata, kept) = whole?;
-            (metadata, kept, None)
-        }
-    };
-    let Some(version) = value(&metadata, SCHEMA_KEY) else {
-        return Err(ReadError::Foreign { path: path() });
-    };
-    let version: u32 = version
-        .parse()
-        .map_err(|_| corrupt(format!("{SCHEMA_KEY} is not a number: {:?}", shorten(version))))?;
-    if version > SCHEMA_VERSION {
-        return Err(ReadError::Newer { path: path(), found: version, known: SCHEMA_VERSION });
-    }
-    let (meta, kept) = match known {
-        Some(meta) => (meta, kept),
-        None => {
-            let meta = value(&metadata, META_KEY)
-                .ok_or_else(|| corrupt(format!("the metadata key {META_KEY} is missing")))?;
-            let kept = memory("its metadata claims", (JSON * meta.len() as u64).saturating_add(kept))?;
-            let meta: Meta = serde_json::from_str(meta)
-                .map_err(|e| corrupt(format!("the metadata key {META_KEY} cannot be parsed: {e}")))?;
-            (meta, kept)
-        }
-    };
-    let claimed = u64::try_from(metadata.file_metadata().num_rows())
-        .map_err(|_| corrupt("its number of rows is negative".to_owned()))?;
+    // The structures are parsed from a copy of the footer.
+    memory(label, "its footer claims", footer, limits)?;
+    let start = file.len() - FOOTER_END - footer;
+    let file = file.holding(start, footer + FOOTER_END).map_err(|e| unreadable(e.to_string()))?;
+    let kept = file
+        .get_bytes(start, footer as usize)
+        .map_err(|e| e.to_string())
+        .and_then(|footer| claims::of_footer(&footer).map_err(|e| e.to_string()))
+        .map_err(unreadable)?;
+    let kept = memory(label, "its footer claims", (kept as u64).saturating_add(footer), limits)?;
+    let metadata =
+        ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|e| unreadable(e.to_string()))?;
+    Ok((metadata, kept))
+}
 
-    check_chunks(&metadata, reader.len()).map_err(corrupt)?;
-    let parts = wanted(&meta);
-    let mut rows = Rows::new(meta, parts, limits, kept);
-    let reader = Arc::new(reader);
-    let mut groups = GroupReader::all(&reader, &metadata, limits.pages(), parts != Projection::EVERYTHING);
-    groups.try_for_each(|group| rows.add(&mut group?)).map_err(|stop| match stop {
-        Stop::Corrupt(what) => corrupt(what),
-        Stop::TooLarge => ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows },
-        Stop::Memory { what, bytes, limit } => ReadError::Memory { path: path(), what, bytes, limit },
-    })?;
-    if rows.read() != claimed {
-        return Err(corrupt(format!("it has {} rows, but its metadata says {claimed}", rows.read())));
+/// Fails if what a file claims needs more memory than the limit.
+fn memory(label: &str, what: &str, bytes: u64, limits: &ReadLimits) -> Result<u64, ReadError> {
+    let limit = limits.kept();
+    if bytes <= limit {
+        return Ok(bytes);
     }
-    Ok(rows.finish())
+    Err(ReadError::Memory { path: label.to_owned(), what: what.to_owned(), bytes, limit })
 }
 
 /// Checks the magic bytes at the start and the end of a Parquet file. Returns the length of the
 /// footer, which lies within the file.
-fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<u64, ReadError> {
+fn check_magic(reader: &Ranged, label: &str) -> Result<u64, ReadError> {
     let path = || label.to_owned();
     let unreadable = |e| ReadError::Unreadable { path: path(), source: io::Error::other(e) };
     let length = reader.len();
@@ -304,7 +349,7 @@ fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<u64, ReadError
 
 /// Refuses column chunks that are outside of the file, because the parquet crate asserts that they
 /// are inside.
-fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
+pub(super) fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let wrong = |what: &str| Err(format!("row group {number} {what}"));
         if group.num_rows() < 0 {
@@ -326,7 +371,7 @@ fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
 }
 
 /// Returns a value of the file's key-value metadata.
-fn value<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
+pub(super) fn value<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
     pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
 }

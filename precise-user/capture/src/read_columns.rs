@@ -12,7 +12,8 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::claims;
-use super::file::{Column, ColumnType};
+use super::file::Column;
+use super::flat::ColumnType;
 use super::read_error::Stop;
 use super::text_pages::{Claimed, FoundTexts, TextPages, as_numbers};
 
@@ -109,7 +110,7 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
 /// Returns whether a column of a file has the type of `column`. It may allow nulls even if `column`
 /// does not.
 fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError> {
-    let expected = column.parquet_type()?;
+    let expected = column.flat().parquet_type()?;
     Ok(found.max_rep_level() == 0
         && found.max_def_level() <= 1
         && found.physical_type() == expected.get_physical_type()

@@ -117,6 +117,18 @@ pub(super) enum Stop {
     },
 }
 
+impl Stop {
+    /// Returns the error of a file with this number of rows, of which at most `limit` fit.
+    pub fn of(self, label: &str, (rows, limit): (u64, u64)) -> ReadError {
+        let path = label.to_owned();
+        match self {
+            Self::Corrupt(what) => ReadError::Corrupt { path, what },
+            Self::TooLarge => ReadError::TooLarge { path, rows, limit },
+            Self::Memory { what, bytes, limit } => ReadError::Memory { path, what, bytes, limit },
+        }
+    }
+}
+
 impl From<String> for Stop {
     fn from(what: String) -> Self {
         Self::Corrupt(what)

@@ -99,6 +99,19 @@ impl Temporary {
         renamed
     }
 
+    /// Gives `file`, which was created with this, the name `target` on the same file system, unless
+    /// there is a file of that name. Returns whether there was none.
+    pub fn name_new(self, file: &File, target: &Path) -> io::Result<bool> {
+        let named = match &self.name {
+            Some(name) => fs::hard_link(name, target),
+            None => link(file, target),
+        };
+        match named {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
     /// Copies the file to one that has a name.
     fn copy(&mut self, mut file: &File) -> io::Result<PathBuf> {
         let (mut named, name) = create_named(&self.folder)?;
@@ -249,6 +262,22 @@ mod tests {
             let mut left = names(folder.path());
             left.sort();
             assert_eq!(left, ["x", "y"]);
+        }
+    }
+
+    #[test]
+    fn a_new_name_replaces_nothing() {
+        for make in [|folder: &Path| Temporary::create(folder).unwrap(), named] {
+            let folder = tempfile::tempdir().unwrap();
+            let target = folder.path().join("x");
+            for (text, is_new) in [("first", true), ("second", false)] {
+                let (mut file, temporary) = make(folder.path());
+                file.write_all(text.as_bytes()).unwrap();
+                assert_eq!(temporary.name_new(&file, &target).unwrap(), is_new);
+                assert_eq!(names(folder.path()), ["x"]);
+                assert_eq!(fs::read_to_string(&target).unwrap(), "first");
+            }
+            assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
         }
     }
 

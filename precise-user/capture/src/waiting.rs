@@ -1,7 +1,8 @@
 //! The values of a column that wait until their row group is complete.
 
 use super::batch::ColumnValues;
-use super::file::{Column, ColumnType};
+use super::file::Column;
+use super::flat::ColumnType;
 use super::waiting_texts::{TextTable, WaitingTexts};
 
 /// The values of one column in few bytes: runs of equal values. Each run has its length, and the

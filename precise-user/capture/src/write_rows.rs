@@ -6,7 +6,8 @@ use precise_common::data_src::{DataSource, MemoryLevel, Snoop, Tlb};
 use precise_common::latency;
 
 use super::batch::{Batch, ColumnValues, DistinctTexts};
-use super::file::{Column, ColumnType, ROW_GROUP_ROWS};
+use super::file::{Column, ROW_GROUP_ROWS};
+use super::flat::ColumnType;
 use super::stack_json::{self, JsonFrame};
 use precise_model::words;
 use precise_model::{

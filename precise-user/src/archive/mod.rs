@@ -10,6 +10,7 @@
 //! Names sort by time. The captures are written before the file that lists them, so every listed
 //! capture exists.
 
+mod fleet;
 mod keep;
 mod list;
 mod place;
@@ -19,6 +20,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use fleet::fleet_bucket;
 pub use keep::{Archive, Archived, PairSide, keep, keep_rolling};
 pub use list::{StoredFile, list};
 pub use place::{ArchivePlace, Label};

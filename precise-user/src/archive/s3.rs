@@ -132,7 +132,19 @@ impl Bucket {
 
     /// Returns the objects under the prefix, and the names of the prefixes below it.
     pub(super) fn look(&self) -> Result<(Vec<Found>, Vec<String>), Failure> {
-        let ListResult { objects, common_prefixes, .. } = self.listed()?;
+        let objects = self.listed()?;
+        Ok(Self::found(objects))
+    }
+
+    /// Returns the objects in a folder, however many, and the names of the folders in it.
+    pub(super) fn look_into(&self, folder: &str) -> Result<(Vec<Found>, Vec<String>), Failure> {
+        let prefix = if folder.is_empty() { Path::from(self.prefix.as_str()) } else { self.path(folder) };
+        let listed = self.runtime.block_on(self.store.list_with_delimiter(Some(&prefix)));
+        listed.map(Self::found).map_err(|error| self.failure(folder, &error))
+    }
+
+    fn found(listed: ListResult) -> (Vec<Found>, Vec<String>) {
+        let ListResult { objects, common_prefixes, .. } = listed;
         let found = |object: &ObjectMeta| {
             Some(Found {
                 name: object.location.filename()?.to_owned(),
@@ -141,7 +153,7 @@ impl Bucket {
             })
         };
         let below = common_prefixes.iter().filter_map(|prefix| prefix.filename().map(str::to_owned));
-        Ok((objects.iter().filter_map(found).collect(), below.collect()))
+        (objects.iter().filter_map(found).collect(), below.collect())
     }
 
     fn listed(&self) -> Result<ListResult, Failure> {
@@ -197,15 +209,43 @@ impl Bucket {
         Ok(file)
     }
 
-    pub(super) fn put(&self, name: &str, bytes: Bytes, existing: Existing) -> Result<(), Failure> {
+    /// Returns `length` bytes of an object from `start`; `None` if there is no such object.
+    pub(super) fn range(&self, name: &str, start: u64, length: usize) -> Result<Option<Bytes>, Failure> {
+        if length == 0 {
+            return Ok(Some(Bytes::new()));
+        }
+        let range = start..start.saturating_add(length as u64);
+        let got = self.runtime.block_on(self.store.get_range(&self.path(name), range));
+        match got {
+            Ok(bytes) if bytes.len() == length => Ok(Some(bytes)),
+            Ok(bytes) => Err(Failure::new(
+                ExitClass::Failed,
+                format!(
+                    "the store returned {} bytes of {}/{name} instead of {length}",
+                    bytes.len(),
+                    self.place()
+                ),
+            )),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failure(name, &error)),
+        }
+    }
+
+    /// Writes an object unless there is one of this name. Returns whether there was none.
+    pub(super) fn create(&self, name: &str, bytes: Bytes) -> Result<bool, Failure> {
         let path = self.path(name);
         let put = self.store.put_opts(&path, PutPayload::from(bytes), PutMode::Create.into());
         match self.runtime.block_on(put) {
-            Ok(_) => Ok(()),
-            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) if existing == Existing::Accept => {
-                Ok(())
-            }
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
             Err(error) => Err(self.failure(name, &error)),
+        }
+    }
+
+    pub(super) fn put(&self, name: &str, bytes: Bytes, existing: Existing) -> Result<(), Failure> {
+        match self.create(name, bytes)? {
+            false if existing == Existing::Refuse => Err(exists(&format!("{}/{name}", self.place()))),
+            _ => Ok(()),
         }
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::ArchivePlace;
 use super::list::Found;
 use crate::error::{ExitClass, Failure};
-use precise_capture::write_whole;
+use precise_capture::create_whole;
 
 /// What happens to a name that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,21 +116,13 @@ impl Store {
     pub(super) fn put(&self, name: &str, bytes: Bytes, existing: Existing) -> Result<(), Failure> {
         match self {
             Self::Folder(folder) => {
-                // Only the owner may read captures, so a new folder is private too.
-                let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-                made.map_err(|error| {
-                    Failure::new(ExitClass::Failed, format!("cannot create {}: {error}", folder.display()))
-                })?;
+                make_folder(folder)?;
                 let path = folder.join(name);
-                if path.symlink_metadata().is_ok() {
-                    return match existing {
-                        Existing::Accept => Ok(()),
-                        Existing::Refuse => Err(exists(&path.display().to_string())),
-                    };
+                match create_whole(&path, &bytes) {
+                    Ok(false) if existing == Existing::Refuse => Err(exists(&path.display().to_string())),
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(unwritable(&path, &error)),
                 }
-                write_whole(&path, &bytes).map_err(|error| {
-                    Failure::new(ExitClass::Failed, format!("cannot write {}: {error}", path.display()))
-                })
             }
             #[cfg(feature = "s3")]
             Self::Bucket(bucket) => bucket.put(name, bytes, existing),
@@ -144,11 +136,23 @@ pub(super) fn exists(what: &str) -> Failure {
         .advise("It is the same capture, or another of the same host and second: use another label.")
 }
 
+/// Creates a folder for a file. Only the owner may read captures, so a new folder is private too.
+pub(super) fn make_folder(folder: &Path) -> Result<(), Failure> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| {
+        Failure::new(ExitClass::Failed, format!("cannot create {}: {error}", folder.display()))
+    })
+}
+
+pub(super) fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(ExitClass::Failed, format!("cannot write {}: {error}", path.display()))
+}
+
 /// Returns when a file was written, in nanoseconds since the Unix epoch.
 fn modified_ns(file: &fs::Metadata) -> i64 {
     file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec())
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(ExitClass::BadFile, format!("cannot read {}: {error}", path.display()))
 }

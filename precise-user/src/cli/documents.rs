@@ -129,6 +129,13 @@ fn split_help(help: &str) -> (String, &str) {
     (lines.join("\n"), more)
 }
 
+/// Writes the page of a command. Pages have names such as `precise-record`, so that `man
+/// precise-record` finds them.
+fn write_page(command: &clap::Command, name: &str, folder: &std::path::Path) -> Result<(), Failure> {
+    let command = command.clone().display_name(name.to_owned()).bin_name(name.replace('-', " "));
+    output::write_file(&folder.join(format!("{name}.1")), &page(&command)?)
+}
+
 /// Prints the main manual page, or writes the pages of all commands.
 pub fn man(arguments: &ManArguments, out: &mut Output) -> CommandResult {
     let main = super::command();
@@ -141,9 +148,10 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> CommandResult {
     })?;
     for sub in main.get_subcommands() {
         let name = format!("precise-{}", sub.get_name());
-        // Pages have names such as `precise-record`, so that `man precise-record` finds them.
-        let sub = sub.clone().display_name(name.clone()).bin_name(name.replace('-', " "));
-        output::write_file(&folder.join(format!("{name}.1")), &page(&sub)?)?;
+        write_page(sub, &name, folder)?;
+        for inner in sub.get_subcommands() {
+            write_page(inner, &format!("{name}-{}", inner.get_name()), folder)?;
+        }
     }
     output::write_file(&folder.join("precise.1"), &page(&main)?)?;
     Ok(ExitCode::SUCCESS)

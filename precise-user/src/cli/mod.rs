@@ -22,6 +22,8 @@ mod documents;
 mod export;
 mod filter;
 mod flamegraph;
+mod fleet;
+mod fleet_ask;
 mod form;
 mod idle;
 mod import;
@@ -156,6 +158,7 @@ fn entries() -> Vec<Subcommand> {
     }
     entries.extend([
         own("archive", "Store captures under a label, in a folder or an object store", archive::run),
+        own("fleet", "Make tables of the captures of many machines, and ask them", fleet::run),
         own("export", "Convert a capture to pprof, folded stacks, CSV or JSON", export::run),
         own("mcp", "Answer the questions of agents about captures (Model Context Protocol)", mcp::run),
         own("list", "List the presets and events of this machine", list::run),

@@ -5,6 +5,7 @@
 //! docs/schemas, which a test compares with these.
 
 use precise_capture::Column;
+use precise_fleet::Compacted;
 use precise_model::Reason;
 use precise_packed::unpack;
 use precise_sampling::doctor::{Diagnosis, MachineState};
@@ -25,6 +26,11 @@ use crate::export::table::json_type;
 #[serde(transparent)]
 pub struct ListDocument<'a>(pub &'a EventList);
 
+/// The document of `precise fleet compact`: what it did.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct CompactedDocument<'a>(pub &'a Compacted);
+
 /// The document of `precise doctor`: the diagnosis, and the state that it is based on.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Doctor<'a> {
@@ -39,6 +45,10 @@ documents! {
     super::stream_account::Accounts<'_>: "account" 1 "script --account",
     crate::archive::Archive: "archive" 1 "archive --json",
     crate::mcp::CaptureList: "captures" 1 "mcp PLACE",
+    CompactedDocument<'_>: "fleet-compact" 1 "fleet compact --json",
+    super::fleet_answers::DiffDocument<'_>: "fleet-diff" 1 "fleet diff --json",
+    super::fleet_answers::LatencyDocument<'_>: "fleet-latency" 1 "fleet latency --json",
+    super::fleet_answers::ReportDocument<'_>: "fleet-report" 1 "fleet report --json",
     crate::mcp::ToolAnswer: "mcp" 1 "mcp PLACE",
     Doctor<'_>: "doctor" 1 "doctor --json",
     super::exit_codes::ExitCodes: "exit-codes" 1 "exit-codes --json",

@@ -1,0 +1,261 @@
+//! Which nodes there are, and what became of their samples.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use precise_capture::{ColumnValues, FlatColumn};
+use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::bucket::{FleetBucket, FleetError};
+use crate::fold::{EventKey, NodeKey};
+use crate::part::{FleetBatch, FleetPick, read_part};
+use crate::sources::Sources;
+use crate::spread::GROUPS;
+use crate::tables::{CLUSTER, EVENT, FleetTable, KIND, LEDGER, NODE, NODE_GROUP, UNIT};
+
+/// The number of nodes that are named.
+const NAMED: usize = 5;
+
+/// The nodes of a fleet in a span of time.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct FleetCensus {
+    /// Nodes that reported in the 24 hours before; `None` if there are no tables of these.
+    pub expected: Option<u64>,
+    /// Nodes that reported in the span.
+    pub reported: u64,
+    /// Nodes that were expected, or reported.
+    pub known: u64,
+    /// Nodes that were expected and did not report.
+    pub silent: u64,
+    /// The first of the silent nodes, by name.
+    pub silent_nodes: Vec<String>,
+    /// Nodes of which the verdict of at least one capture is not precise.
+    pub degraded: u64,
+    /// The first of these nodes, by name, and what was found.
+    pub degraded_nodes: Vec<FleetFinding>,
+}
+
+/// A node whose samples are not precise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FleetFinding {
+    /// The node.
+    pub node: String,
+    /// The first finding; `None` if there is none.
+    pub finding: Option<String>,
+}
+
+/// What became of the samples of an event, on all nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct FleetLedger {
+    /// Nodes that took samples of the event.
+    pub nodes: u64,
+    /// Captures.
+    pub captures: u64,
+    /// Samples that reached the program.
+    pub arrived: u64,
+    /// Samples that were added to the table.
+    pub kept: u64,
+    /// Samples that the filter did not want.
+    pub rejected: u64,
+    /// Samples that the program could not keep.
+    pub lost: u64,
+    /// Samples that did not reach the program.
+    pub missed: u64,
+    /// Samples that were kept and that user space lost.
+    pub discarded: u64,
+    /// Samples in the tables of the fleet.
+    pub in_tables: u64,
+    /// Samples of which the ledger does not say what became.
+    pub unaccounted: u64,
+    /// Whether the ledger closes: a sample for each capture may be off, where the numbers of a
+    /// capture are divided between hours.
+    pub closes: bool,
+    /// The time that the nodes sampled, added up, ns.
+    pub sampled_ns: u64,
+    /// The same by group of nodes.
+    #[serde(skip)]
+    pub times: [u64; GROUPS],
+}
+
+impl FleetLedger {
+    fn close(&mut self) {
+        let ends = self.kept.saturating_add(self.rejected).saturating_add(self.lost);
+        let stored = self.kept.saturating_sub(self.discarded);
+        self.unaccounted = self.arrived.abs_diff(ends).saturating_add(stored.abs_diff(self.in_tables));
+        self.closes = self.unaccounted <= self.captures;
+    }
+}
+
+/// The nodes of a span, and the ledgers of events.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    pub census: FleetCensus,
+    pub ledgers: BTreeMap<EventKey, FleetLedger>,
+}
+
+/// The columns that the ledger is read from.
+const NUMBERS: [&str; 9] =
+    ["captures", "sampled_ns", "arrived", "kept", "rejected", "lost", "missed", "discarded", "samples"];
+
+fn column(name: &str) -> Option<FlatColumn> {
+    LEDGER.into_iter().find(|column| column.name == name)
+}
+
+/// The nodes that were met, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
+    numbers: FxHashMap<String, FxHashMap<String, u32>>,
+    pub items: Vec<NodeKey>,
+}
+
+impl Nodes {
+    pub fn number(&mut self, cluster: &str, node: &str) -> u32 {
+        if let Some(number) = self.numbers.get(node).and_then(|of| of.get(cluster)) {
+            return *number;
+        }
+        let number = self.items.len() as u32;
+        self.numbers.entry(node.to_owned()).or_default().insert(cluster.to_owned(), number);
+        self.items.push(NodeKey { node: node.to_owned(), cluster: cluster.to_owned() });
+        number
+    }
+
+    /// Returns nodes as texts, by name.
+    fn shown(&self, numbers: &FxHashSet<u32>) -> Vec<(String, u32)> {
+        let mut keys: Vec<_> =
+            numbers.iter().filter_map(|number| Some((self.items.get(*number as usize)?, *number))).collect();
+        keys.sort();
+        let show = |(NodeKey { node, cluster }, number): (&NodeKey, u32)| {
+            let text = if cluster.is_empty() { node.clone() } else { format!("{cluster}/{node}") };
+            (text, number)
+        };
+        keys.into_iter().take(NAMED).map(show).collect()
+    }
+}
+
+fn node(nodes: &mut Nodes, batch: &FleetBatch<'_>, row: usize) -> u32 {
+    nodes.number(batch.text(0, row).unwrap_or_default(), batch.text(1, row).unwrap_or_default())
+}
+
+/// Counts the nodes of a span. `before` is the day before; of the events, only those of `event`.
+pub(crate) fn count(
+    bucket: &Arc<dyn FleetBucket>,
+    sources: &Sources,
+    before: &Sources,
+    event: Option<&str>,
+) -> Result<Counted, FleetError> {
+    let mut nodes = Nodes::default();
+    let (mut expected, mut reported) = (FxHashSet::default(), FxHashSet::default());
+    for source in before.parts(FleetTable::Ledger, 0, true) {
+        read_part(bucket, source.part, &FleetPick::default(), &[CLUSTER, NODE], |batch| {
+            expected.extend(batch.rows().map(|row| node(&mut nodes, batch, row)));
+        })?;
+    }
+    let mut degraded: FxHashMap<u32, Option<String>> = FxHashMap::default();
+    let mut of_events: Vec<(EventKey, FleetLedger, FxHashSet<u32>)> = Vec::new();
+    let mut columns = vec![CLUSTER, NODE, NODE_GROUP, EVENT, UNIT, KIND];
+    columns.extend(["precise", "finding"].into_iter().chain(NUMBERS).filter_map(column));
+    for source in sources.parts(FleetTable::Ledger, 0, true) {
+        read_part(bucket, source.part, &FleetPick::default(), &columns, |batch| {
+            let mut last = None;
+            for row in batch.rows() {
+                let number = node(&mut nodes, batch, row);
+                reported.insert(number);
+                if event.is_some_and(|event| batch.text(3, row) != Some(event)) {
+                    continue;
+                }
+                let keys = [3, 4, 5].map(|at| batch.texts(at).and_then(|of| of.keys.get(row).copied()));
+                let place = match last {
+                    Some((of, place)) if of == keys => place,
+                    _ => event_place(&mut of_events, batch, row),
+                };
+                last = Some((keys, place));
+                if let Some((_, ledger, of)) = of_events.get_mut(place) {
+                    add(ledger, batch, row);
+                    of.insert(number);
+                }
+                let precise = |flags: &Vec<Option<bool>>| flags.get(row).copied().flatten() != Some(false);
+                if !matches!(batch.values(6), Some(ColumnValues::Flags(flags)) if precise(flags)) {
+                    let finding = degraded.entry(number).or_default();
+                    *finding = finding.take().or_else(|| batch.text(7, row).map(str::to_owned));
+                }
+            }
+        })?;
+    }
+    let silent: FxHashSet<u32> = expected.difference(&reported).copied().collect();
+    let named = nodes.shown(&degraded.keys().copied().collect());
+    let finding = |(node, number): (String, u32)| FleetFinding {
+        node,
+        finding: degraded.get(&number).cloned().flatten(),
+    };
+    let census = FleetCensus {
+        expected: (!before.hours.is_empty()).then_some(expected.len() as u64),
+        reported: reported.len() as u64,
+        known: (reported.len() + silent.len()) as u64,
+        silent: silent.len() as u64,
+        silent_nodes: nodes.shown(&silent).into_iter().map(|(node, _)| node).collect(),
+        degraded: degraded.len() as u64,
+        degraded_nodes: named.into_iter().map(finding).collect(),
+    };
+    let closed = |(key, mut ledger, of): (EventKey, FleetLedger, FxHashSet<u32>)| {
+        ledger.nodes = of.len() as u64;
+        ledger.close();
+        (key, ledger)
+    };
+    Ok(Counted { census, ledgers: of_events.into_iter().map(closed).collect() })
+}
+
+/// Returns the place of the event of a row in a list, which it is added to.
+fn event_place(
+    list: &mut Vec<(EventKey, FleetLedger, FxHashSet<u32>)>,
+    batch: &FleetBatch<'_>,
+    row: usize,
+) -> usize {
+    let [event, unit, kind] = [3, 4, 5].map(|at| batch.text(at, row).unwrap_or_default().to_owned());
+    let key = EventKey { event, unit, kind };
+    list.iter().position(|(other, ..)| *other == key).unwrap_or_else(|| {
+        list.push((key, FleetLedger::default(), FxHashSet::default()));
+        list.len() - 1
+    })
+}
+
+fn add(ledger: &mut FleetLedger, batch: &FleetBatch<'_>, row: usize) {
+    let FleetLedger {
+        captures, sampled_ns, arrived, kept, rejected, lost, missed, discarded, in_tables, ..
+    } = ledger;
+    let sums = [captures, sampled_ns, arrived, kept, rejected, lost, missed, discarded, in_tables];
+    let large = |at: usize| batch.large(at).get(row).copied().flatten().unwrap_or(0);
+    for (at, sum) in sums.into_iter().enumerate() {
+        *sum = sum.saturating_add(large(8 + at));
+    }
+    let group = batch.small(2).get(row).copied().flatten().unwrap_or(0);
+    if let Some(time) = ledger.times.get_mut(group as usize % GROUPS) {
+        *time = time.saturating_add(large(9));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_closes_or_says_by_how_much_it_does_not() {
+        let mut ledger = FleetLedger {
+            captures: 2,
+            arrived: 100,
+            kept: 60,
+            rejected: 30,
+            lost: 10,
+            discarded: 5,
+            in_tables: 55,
+            ..FleetLedger::default()
+        };
+        ledger.close();
+        assert!(ledger.closes && ledger.unaccounted == 0);
+        (ledger.arrived, ledger.in_tables) = (107, 50);
+        ledger.close();
+        assert!(!ledger.closes && ledger.unaccounted == 12);
+        assert!(NUMBERS.into_iter().chain(["precise", "finding"]).all(|name| column(name).is_some()));
+    }
+}

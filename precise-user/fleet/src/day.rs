@@ -1,0 +1,355 @@
+//! A day: the tables of its hours, added up, and tiers of it in which fewer samples are kept.
+//!
+//! The parts of hours are sorted by service. So a day is made one range of services after the
+//! other, each of which fits into memory.
+
+use std::sync::Arc;
+
+use precise_capture::{FlatBounds, FlatColumn, FlatReader};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::bucket::{FleetBucket, FleetError, with_ranges};
+use crate::compact::{Made, next, of_inputs, write};
+use crate::encode::{self, Encoded};
+use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts};
+use crate::hour::FleetDay;
+use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
+use crate::part::{FleetBatch, FleetPick, LIMITS, read_part};
+use crate::tables::{self, FleetTable, SYMBOLS, TIERS};
+
+/// The columns that rows are read from, of both tables: those of latencies have no node and no sums
+/// of latencies, but a group and a bucket.
+const OF_ROWS: [FlatColumn; 12] = [
+    tables::SERVICE,
+    tables::EVENT,
+    tables::UNIT,
+    tables::KIND,
+    tables::FUNCTION,
+    tables::LEVEL,
+    tables::CLUSTER,
+    tables::COUNT,
+    tables::WEIGHT,
+    tables::NODE,
+    tables::LATENCY_SUM,
+    tables::LATENCY_MAX,
+];
+const OF_LATENCIES: [FlatColumn; 11] = [
+    tables::SERVICE,
+    tables::EVENT,
+    tables::UNIT,
+    tables::KIND,
+    tables::FUNCTION,
+    tables::LEVEL,
+    tables::CLUSTER,
+    tables::COUNT,
+    tables::WEIGHT,
+    tables::NODE_GROUP,
+    tables::BUCKET,
+];
+
+/// Brings the tables of a day up to date with those of its hours.
+pub(crate) fn compact_day(
+    bucket: &Arc<dyn FleetBucket>,
+    day: FleetDay,
+    memory: u64,
+) -> Result<Made, FleetError> {
+    let period = FleetPeriod::Day(day);
+    let (hours, newest) = FleetManifest::of_day(bucket, day)?;
+    let of: Vec<String> =
+        hours.iter().map(|(hour, of)| FleetPeriod::Hour(*hour).name(of.generation)).collect();
+    if of.is_empty() || newest.as_ref().is_some_and(|newest| newest.of == of) {
+        return Ok(Made { manifest: newest, ..Made::default() });
+    }
+    let manifests: Vec<&FleetManifest> = hours.iter().map(|(_, manifest)| manifest).collect();
+    let hash = of_inputs(of.iter().cloned());
+    let made = Made { read: of.len() as u64, ..Made::default() };
+    let mut making = Making { bucket, day, memory, hash, made, written: 0 };
+    making.table(&manifests, FleetTable::Hour)?;
+    making.table(&manifests, FleetTable::Latency)?;
+    making.symbols(&manifests)?;
+    let made = making.made;
+    let samples = manifests.iter().fold(0, |sum: u64, of| sum.saturating_add(of.samples));
+    // A day is made anew: of the old manifest, only its number stays.
+    let old = newest.map(|of| FleetManifest {
+        period: of.period,
+        generation: of.generation,
+        ..FleetManifest::default()
+    });
+    let manifest = next(old, period, &made, samples, of.len() as u64, of);
+    let known = if manifest.write(bucket, period)? {
+        Some(manifest)
+    } else {
+        // Another compactor was faster. If hours have changed since, the next one sees it.
+        FleetManifest::newest(bucket, period)?
+    };
+    Ok(Made { manifest: known, ..made })
+}
+
+/// A day whose parts are being written.
+struct Making<'a> {
+    bucket: &'a Arc<dyn FleetBucket>,
+    day: FleetDay,
+    memory: u64,
+    hash: String,
+    made: Made,
+    /// The number of parts of the table so far.
+    written: u32,
+}
+
+impl Making<'_> {
+    /// Adds up a table of the hours.
+    fn table(&mut self, manifests: &[&FleetManifest], table: FleetTable) -> Result<(), FleetError> {
+        self.written = 0;
+        let parts: Vec<&ManifestPart> = manifests.iter().flat_map(|of| of.of_table(table)).collect();
+        let mut starts = self.ranges(&parts)?;
+        starts.push(String::new());
+        for (at, start) in starts.iter().enumerate() {
+            let Some(end) = starts.get(at + 1) else { break };
+            let end = (!end.is_empty()).then_some(end);
+            let mut fold = Fold::new();
+            for part in &parts {
+                self.range(&mut fold, part, table, start, end)?;
+            }
+            self.flush(table, fold)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the first services of ranges with about as many rows as fit into memory; the first
+    /// one is empty.
+    fn ranges(&self, parts: &[&ManifestPart]) -> Result<Vec<String>, FleetError> {
+        let mut groups: Vec<(String, u64)> = Vec::new();
+        for part in parts {
+            let read = with_ranges(self.bucket, (&part.name, part.bytes), |source| {
+                let reader = FlatReader::open(source, &part.name, &LIMITS)?;
+                for group in 0..reader.groups() {
+                    if let Some(FlatBounds::Texts(first, _)) = reader.bounds(group, tables::SERVICE.name) {
+                        groups.push((first, reader.rows(group)));
+                    }
+                }
+                Ok(())
+            });
+            read?.map_err(FleetError::Table)?;
+        }
+        groups.sort();
+        let most = self.memory / 2 / size_of::<(u128, Sums)>() as u64;
+        let (mut starts, mut rows) = (vec![String::new()], 0);
+        for (first, more) in groups {
+            rows += more;
+            if rows > most && starts.last().is_some_and(|last| *last != first) {
+                starts.push(first);
+                rows = more;
+            }
+        }
+        Ok(starts)
+    }
+
+    /// Adds the rows of a part whose service is in a range.
+    fn range(
+        &mut self,
+        fold: &mut Fold,
+        part: &ManifestPart,
+        table: FleetTable,
+        start: &String,
+        end: Option<&String>,
+    ) -> Result<(), FleetError> {
+        let inside = |service: &str| *service >= **start && end.is_none_or(|end| *service < **end);
+        let beside = |first: &String, last: &String| last < start || end.is_some_and(|end| first >= end);
+        if part.services.as_ref().is_some_and(|(first, last)| beside(first, last)) {
+            return Ok(());
+        }
+        let columns = if table == FleetTable::Hour { &OF_ROWS[..] } else { &OF_LATENCIES[..] };
+        let mut failed = Ok(());
+        let read = with_ranges(self.bucket, (&part.name, part.bytes), |source| {
+            let reader = FlatReader::open(source, &part.name, &LIMITS)?;
+            for group in 0..reader.groups() {
+                let bounds = reader.bounds(group, tables::SERVICE.name);
+                if matches!(&bounds, Some(FlatBounds::Texts(first, last)) if beside(first, last)) {
+                    continue;
+                }
+                reader.read(group, columns, 16 << 10, |rows, values| {
+                    if failed.is_ok() {
+                        failed = self.batch(fold, &FleetBatch::all(rows, values), table, inside);
+                    }
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        });
+        read?.map_err(FleetError::Table)?;
+        failed
+    }
+
+    fn batch(
+        &mut self,
+        fold: &mut Fold,
+        batch: &FleetBatch<'_>,
+        table: FleetTable,
+        inside: impl Fn(&str) -> bool,
+    ) -> Result<(), FleetError> {
+        self.made.held = self.made.held.max(fold.bytes().1);
+        if fold.is_full(self.memory) {
+            let full = std::mem::replace(fold, Fold::new());
+            self.flush(table, full)?;
+        }
+        self.made.rows_read += add(fold, batch, table, inside).map_err(|Full(what)| FleetError::Encode {
+            name: table.name().to_owned(),
+            what: format!("there are more {what} than a table has room for"),
+        })?;
+        Ok(())
+    }
+
+    fn flush(&mut self, table: FleetTable, mut fold: Fold) -> Result<(), FleetError> {
+        fold.rank();
+        fold.add_up();
+        let hour = self.day.first();
+        if table == FleetTable::Latency {
+            let part = encode::latencies(FleetTable::DayLatency, &fold, hour)?;
+            self.write(part, None)?;
+        } else {
+            let mut rows = std::mem::take(&mut fold.rows);
+            for tier in 0..TIERS {
+                if tier > 0 {
+                    rows = encode::thin(&fold, &rows, hour, tier);
+                }
+                let part = encode::rows(FleetTable::Day, &fold, &rows, hour)?;
+                self.write(part, Some(tier))?;
+            }
+        }
+        self.written += 1;
+        Ok(())
+    }
+
+    fn write(&mut self, part: Option<Encoded>, tier: Option<u8>) -> Result<(), FleetError> {
+        let Some(part) = part else { return Ok(()) };
+        let hash = format!("{}-{}", self.hash, self.written);
+        let name = part.table.of_day(self.day, tier, &hash);
+        let part = write(self.bucket, name, Encoded { tier, ..part })?;
+        self.made.parts.push(part);
+        Ok(())
+    }
+
+    /// Writes each function of the day once.
+    fn symbols(&mut self, manifests: &[&FleetManifest]) -> Result<(), FleetError> {
+        self.written = 0;
+        let (mut known, mut fold) = (FxHashSet::default(), Fold::new());
+        for part in manifests.iter().flat_map(|of| of.of_table(FleetTable::Symbols)) {
+            read_part(self.bucket, part, &FleetPick::default(), &SYMBOLS, |batch| {
+                for row in batch.rows() {
+                    let Some(id) = batch.large(0).get(row).copied().flatten() else { continue };
+                    if known.insert(id) {
+                        let text = |at| batch.text(at, row).unwrap_or_default().to_owned();
+                        let [name, module, build_id, reason] = [text(1), text(2), text(3), text(4)];
+                        fold.symbol(SymbolTexts { name, module, build_id, reason });
+                    }
+                }
+            })?;
+            if fold.bytes().0 > self.memory {
+                let full = std::mem::replace(&mut fold, Fold::new());
+                self.flush_symbols(full)?;
+            }
+        }
+        self.flush_symbols(fold)
+    }
+
+    fn flush_symbols(&mut self, fold: Fold) -> Result<(), FleetError> {
+        let mut all: Vec<_> = fold.symbols.into_iter().collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        self.write(encode::symbols(&all)?, None)?;
+        self.written += 1;
+        Ok(())
+    }
+}
+
+/// Adds the rows of a batch whose service is inside of a range. Returns their number.
+fn add(
+    fold: &mut Fold,
+    batch: &FleetBatch<'_>,
+    table: FleetTable,
+    inside: impl Fn(&str) -> bool,
+) -> Result<u64, Full> {
+    let mut services: FxHashMap<Option<u32>, Option<u32>> = FxHashMap::default();
+    let mut events: FxHashMap<[Option<u32>; 3], u32> = FxHashMap::default();
+    let mut levels: FxHashMap<Option<u32>, u32> = FxHashMap::default();
+    let mut places: FxHashMap<[Option<u32>; 2], u32> = FxHashMap::default();
+    let key = |at: usize, row: usize| batch.texts(at)?.keys.get(row).copied().flatten();
+    let text = |at: usize, row: usize| batch.text(at, row).unwrap_or_default();
+    let large = |at: usize, row: usize| batch.large(at).get(row).copied().flatten();
+    let small = |at: usize, row: usize| batch.small(at).get(row).copied().flatten();
+    let mut added = 0;
+    for row in batch.rows() {
+        let of = key(0, row);
+        let service = match services.get(&of) {
+            Some(service) => *service,
+            None => {
+                let name = text(0, row);
+                let service = if inside(name) { Some(Fold::text(&mut fold.services, name)?) } else { None };
+                services.insert(of, service);
+                service
+            }
+        };
+        let Some(service) = service else { continue };
+        let of = [key(1, row), key(2, row), key(3, row)];
+        let event = match events.get(&of) {
+            Some(event) => *event,
+            None => {
+                let [event, unit, kind] = [1, 2, 3].map(|at| text(at, row).to_owned());
+                let event = fold.event(EventKey { event, unit, kind })?;
+                events.insert(of, event);
+                event
+            }
+        };
+        let of = key(5, row);
+        let level = match levels.get(&of) {
+            Some(level) => *level,
+            None => {
+                let level = Fold::text(&mut fold.levels, text(5, row))?;
+                levels.insert(of, level);
+                level
+            }
+        };
+        let function = large(4, row).unwrap_or(0);
+        let (count, weight) = (large(7, row).unwrap_or(0), large(8, row).unwrap_or(0));
+        let rows = table == FleetTable::Hour;
+        let of = [key(6, row), if rows { key(9, row) } else { None }];
+        let place = match places.get(&of) {
+            Some(place) => *place,
+            None => {
+                let cluster = text(6, row);
+                let place = if rows {
+                    fold.node(NodeKey { node: text(9, row).to_owned(), cluster: cluster.to_owned() })?
+                } else {
+                    Fold::text(&mut fold.clusters, cluster)?
+                };
+                places.insert(of, place);
+                place
+            }
+        };
+        added += 1;
+        if rows {
+            let (latency_sum, latency_max) = (large(10, row), small(11, row));
+            let timed = latency_sum.is_some();
+            let key = RowKey { service, event, function, level, node: place, timed };
+            let (latency_sum, latency_max) = (latency_sum.unwrap_or(0), latency_max.unwrap_or(0));
+            fold.rows.push((key.pack(), Sums { count, weight, latency_sum, latency_max }));
+        } else {
+            let [group, bucket] = [9, 10].map(|at| small(at, row).unwrap_or(0) as u8);
+            let key =
+                LatencyKey { service, event, function, level, cluster: place, group: group & 31, bucket };
+            fold.latencies.push((key.pack(), [count, weight]));
+        }
+    }
+    Ok(added)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_in_the_tables() {
+        let has = |columns: &[FlatColumn], name: &str| columns.iter().any(|column| column.name == name);
+        assert!(OF_ROWS.iter().all(|column| has(&tables::ROWS, column.name)));
+        assert!(OF_LATENCIES.iter().all(|column| has(&tables::HISTOGRAM, column.name)));
+    }
+}

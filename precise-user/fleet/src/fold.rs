@@ -1,0 +1,376 @@
+//! Rows that are added up in memory: keys as numbers, and the texts behind them.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+
+use precise_model::Interner;
+use rustc_hash::FxHashMap;
+
+use crate::ledger::LedgerSums;
+
+/// The bits of the parts of a key. A row has service, event, function, level, node, and whether its
+/// samples have a latency; a latency has service, event, function, level, cluster, group, bucket.
+const SERVICE: u32 = 19;
+const EVENT: u32 = 12;
+const FUNCTION: u32 = 63;
+const LEVEL: u32 = 9;
+const NODE: u32 = 24;
+const CLUSTER: u32 = 12;
+
+/// There are more services, events, levels, nodes or clusters than keys have room for.
+#[derive(Debug)]
+pub(crate) struct Full(pub &'static str);
+
+/// Texts, or groups of texts, by number.
+#[derive(Debug)]
+pub(crate) struct Numbered<T> {
+    pub items: Vec<T>,
+    places: Interner,
+    name: &'static str,
+    most: usize,
+    /// About how many bytes the texts take.
+    pub bytes: usize,
+}
+
+impl<T: Eq + Hash + Ord + Clone + Sized> Numbered<T> {
+    fn new(name: &'static str, bits: u32) -> Self {
+        Self { items: Vec::new(), places: Interner::default(), name, most: 1 << bits, bytes: 0 }
+    }
+
+    /// Returns the number of an item, which takes about `bytes`.
+    pub fn number(&mut self, item: T, bytes: usize) -> Result<u32, Full> {
+        let before = self.items.len();
+        let number = self.places.intern(&mut self.items, item);
+        if self.items.len() > before {
+            self.bytes += bytes + size_of::<T>() + Interner::BYTES;
+        }
+        if self.items.len() > self.most { Err(Full(self.name)) } else { Ok(number) }
+    }
+
+    /// Returns the items in order, and the place of each number in this order.
+    pub fn sorted(&self) -> (Vec<T>, Vec<u32>) {
+        let mut numbers: Vec<usize> = (0..self.items.len()).collect();
+        numbers.sort_by(|a, b| self.items.get(*a).cmp(&self.items.get(*b)));
+        let mut places = vec![0; numbers.len()];
+        for (place, number) in numbers.iter().enumerate() {
+            if let Some(of) = places.get_mut(*number) {
+                *of = place as u32;
+            }
+        }
+        (numbers.iter().filter_map(|number| self.items.get(*number)).cloned().collect(), places)
+    }
+}
+
+/// What an event's rows may be added up with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct EventKey {
+    pub event: String,
+    pub unit: String,
+    pub kind: String,
+}
+
+/// A node of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeKey {
+    pub node: String,
+    pub cluster: String,
+}
+
+/// What rows of one key add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub count: u64,
+    pub weight: u64,
+    pub latency_sum: u64,
+    pub latency_max: u32,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.weight = self.weight.saturating_add(other.weight);
+        self.latency_sum = self.latency_sum.saturating_add(other.latency_sum);
+        self.latency_max = self.latency_max.max(other.latency_max);
+    }
+}
+
+/// The key of a row, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowKey {
+    pub service: u32,
+    pub event: u32,
+    pub function: u64,
+    pub level: u32,
+    pub node: u32,
+    pub timed: bool,
+}
+
+impl RowKey {
+    pub fn pack(self) -> u128 {
+        let mut key = u128::from(self.service);
+        key = key << EVENT | u128::from(self.event);
+        key = key << FUNCTION | u128::from(self.function);
+        key = key << LEVEL | u128::from(self.level);
+        key = key << NODE | u128::from(self.node);
+        key << 1 | u128::from(self.timed)
+    }
+
+    pub fn of(key: u128) -> Self {
+        let take = |from: u32, bits: u32| key >> from & ((1 << bits) - 1);
+        Self {
+            timed: take(0, 1) == 1,
+            node: take(1, NODE) as u32,
+            level: take(1 + NODE, LEVEL) as u32,
+            function: take(1 + NODE + LEVEL, FUNCTION) as u64,
+            event: take(1 + NODE + LEVEL + FUNCTION, EVENT) as u32,
+            service: take(1 + NODE + LEVEL + FUNCTION + EVENT, SERVICE) as u32,
+        }
+    }
+}
+
+/// The key of a latency, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LatencyKey {
+    pub service: u32,
+    pub event: u32,
+    pub function: u64,
+    pub level: u32,
+    pub cluster: u32,
+    pub group: u8,
+    pub bucket: u8,
+}
+
+impl LatencyKey {
+    pub fn pack(self) -> u128 {
+        let mut key = u128::from(self.service);
+        key = key << EVENT | u128::from(self.event);
+        key = key << FUNCTION | u128::from(self.function);
+        key = key << LEVEL | u128::from(self.level);
+        key = key << CLUSTER | u128::from(self.cluster);
+        key = key << 5 | u128::from(self.group);
+        key << 8 | u128::from(self.bucket)
+    }
+
+    pub fn of(key: u128) -> Self {
+        let take = |from: u32, bits: u32| key >> from & ((1 << bits) - 1);
+        Self {
+            bucket: take(0, 8) as u8,
+            group: take(8, 5) as u8,
+            cluster: take(13, CLUSTER) as u32,
+            level: take(13 + CLUSTER, LEVEL) as u32,
+            function: take(13 + CLUSTER + LEVEL, FUNCTION) as u64,
+            event: take(13 + CLUSTER + LEVEL + FUNCTION, EVENT) as u32,
+            service: take(13 + CLUSTER + LEVEL + FUNCTION + EVENT, SERVICE) as u32,
+        }
+    }
+}
+
+/// The names of a function; an empty text is null.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct SymbolTexts {
+    pub name: String,
+    pub module: String,
+    pub build_id: String,
+    pub reason: String,
+}
+
+impl SymbolTexts {
+    /// Returns the id of the function.
+    pub fn id(&self) -> u64 {
+        let of = if self.build_id.is_empty() { &self.module } else { &self.build_id };
+        let (what, name) =
+            if self.name.is_empty() { ("reason", &self.reason) } else { ("function", &self.name) };
+        crate::hash::hash63(&[of, what, name])
+    }
+
+    fn bytes(&self) -> usize {
+        let Self { name, module, build_id, reason } = self;
+        size_of::<Self>() + 16 + name.len() + module.len() + build_id.len() + reason.len()
+    }
+}
+
+/// What is added up so far.
+#[derive(Debug)]
+pub(crate) struct Fold {
+    pub services: Numbered<String>,
+    pub events: Numbered<EventKey>,
+    pub levels: Numbered<String>,
+    pub nodes: Numbered<NodeKey>,
+    pub clusters: Numbered<String>,
+    /// By the key that [`RowKey::pack`] makes.
+    pub rows: Vec<(u128, Sums)>,
+    /// Count and weight, by the key that [`LatencyKey::pack`] makes.
+    pub latencies: Vec<(u128, [u64; 2])>,
+    pub symbols: FxHashMap<u64, SymbolTexts>,
+    /// By node and event.
+    pub ledger: BTreeMap<(u32, u32), LedgerSums>,
+    symbol_bytes: usize,
+}
+
+/// Lengths of the lists of a [`Fold`], to which it can go back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark(usize, usize);
+
+impl Fold {
+    pub fn new() -> Self {
+        Self {
+            services: Numbered::new("services", SERVICE),
+            events: Numbered::new("events", EVENT),
+            levels: Numbered::new("data sources", LEVEL),
+            nodes: Numbered::new("nodes", NODE),
+            clusters: Numbered::new("labels", CLUSTER),
+            rows: Vec::new(),
+            latencies: Vec::new(),
+            symbols: FxHashMap::default(),
+            ledger: BTreeMap::new(),
+            symbol_bytes: 0,
+        }
+    }
+
+    pub fn event(&mut self, key: EventKey) -> Result<u32, Full> {
+        let bytes = key.event.len() + key.unit.len() + key.kind.len();
+        self.events.number(key, bytes)
+    }
+
+    pub fn node(&mut self, key: NodeKey) -> Result<u32, Full> {
+        let bytes = key.node.len() + key.cluster.len();
+        self.nodes.number(key, bytes)
+    }
+
+    pub fn text(of: &mut Numbered<String>, text: &str) -> Result<u32, Full> {
+        of.number(text.to_owned(), text.len())
+    }
+
+    /// Adds a function, and returns its id.
+    pub fn symbol(&mut self, texts: SymbolTexts) -> u64 {
+        let (id, bytes) = (texts.id(), texts.bytes());
+        if self.symbols.insert(id, texts).is_none() {
+            self.symbol_bytes += bytes;
+        }
+        id
+    }
+
+    /// Returns about how many bytes all of this takes, and how many with the room that lists have
+    /// to grow.
+    pub fn bytes(&self) -> (u64, u64) {
+        let texts = [&self.services, &self.levels, &self.clusters].map(|texts| texts.bytes);
+        let texts = texts.into_iter().sum::<usize>()
+            + self.nodes.bytes
+            + self.events.bytes
+            + self.symbol_bytes
+            + self.ledger.len() * size_of::<LedgerSums>();
+        let with = |rows: usize, latencies: usize| {
+            (rows * size_of::<(u128, Sums)>() + latencies * size_of::<(u128, [u64; 2])>() + texts) as u64
+        };
+        let used = with(self.rows.len(), self.latencies.len());
+        (used, with(self.rows.capacity(), self.latencies.capacity()))
+    }
+
+    /// Returns whether this must be written: it takes more than `memory` bytes, also after adding
+    /// up, or keys have no room for more texts.
+    pub fn is_full(&mut self, memory: u64) -> bool {
+        if self.bytes().0 <= memory {
+            return self.is_crowded();
+        }
+        self.add_up();
+        // With less room, rows would be added up again all the time.
+        self.is_crowded() || self.bytes().0 > memory / 2
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark(self.rows.len(), self.latencies.len())
+    }
+
+    /// Forgets the rows since a mark, if [`Self::add_up`] was not called since.
+    pub fn forget(&mut self, mark: Mark) {
+        self.rows.truncate(mark.0);
+        self.latencies.truncate(mark.1);
+    }
+
+    /// Returns whether one of the numbers is half used up: the next capture may have as many texts.
+    fn is_crowded(&self) -> bool {
+        let half = |items: usize, most: usize| items >= most / 2;
+        half(self.nodes.items.len(), self.nodes.most)
+            || half(self.events.items.len(), self.events.most)
+            || [&self.services, &self.levels, &self.clusters].iter().any(|of| half(of.items.len(), of.most))
+    }
+
+    /// Numbers all texts by their order, so that the order of keys is that of texts. Nothing can be
+    /// added afterwards.
+    pub fn rank(&mut self) {
+        let (services, service) = self.services.sorted();
+        let (events, event) = self.events.sorted();
+        let (levels, level) = self.levels.sorted();
+        let (nodes, node) = self.nodes.sorted();
+        let (clusters, cluster) = self.clusters.sorted();
+        let place = |places: &[u32], number: u32| places.get(number as usize).copied().unwrap_or(0);
+        for (key, _) in &mut self.rows {
+            let RowKey { service: s, event: e, function, level: l, node: n, timed } = RowKey::of(*key);
+            let (service, event) = (place(&service, s), place(&event, e));
+            let (level, node) = (place(&level, l), place(&node, n));
+            *key = RowKey { service, event, function, level, node, timed }.pack();
+        }
+        for (key, _) in &mut self.latencies {
+            let of = LatencyKey::of(*key);
+            let (service, event) = (place(&service, of.service), place(&event, of.event));
+            let (level, cluster) = (place(&level, of.level), place(&cluster, of.cluster));
+            *key = LatencyKey { service, event, level, cluster, ..of }.pack();
+        }
+        let ledger = std::mem::take(&mut self.ledger).into_iter();
+        self.ledger = ledger.map(|((n, e), sums)| ((place(&node, n), place(&event, e)), sums)).collect();
+        (self.services.items, self.events.items, self.levels.items) = (services, events, levels);
+        (self.nodes.items, self.clusters.items) = (nodes, clusters);
+    }
+
+    /// Adds up the rows of equal keys.
+    pub fn add_up(&mut self) {
+        self.rows.sort_unstable_by_key(|(key, _)| *key);
+        self.rows.dedup_by(|(key, sums), (into, total)| {
+            let same = key == into;
+            if same {
+                total.add(sums);
+            }
+            same
+        });
+        self.latencies.sort_unstable_by_key(|(key, _)| *key);
+        self.latencies.dedup_by(|(key, sums), (into, total)| {
+            let same = key == into;
+            if same {
+                total.iter_mut().zip(sums).for_each(|(total, more)| *total = total.saturating_add(*more));
+            }
+            same
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_packed_and_unpacked() {
+        for bits in [0, 1, 0x5555_5555_5555_5555_u64, u64::MAX] {
+            let part = |width: u32| (bits & ((1 << width) - 1)) as u32;
+            let (service, event, level) = (part(19), part(12), part(9));
+            let function = bits >> 1;
+            let (node, timed) = (part(24), bits & 1 == 1);
+            let row = RowKey { service, event, function, level, node, timed };
+            assert_eq!(RowKey::of(row.pack()), row);
+            let (cluster, group, bucket) = (part(12), part(5) as u8, part(8) as u8);
+            let latency = LatencyKey { service, event, function, level, cluster, group, bucket };
+            assert_eq!(LatencyKey::of(latency.pack()), latency);
+        }
+    }
+
+    #[test]
+    fn too_many_of_a_kind_are_an_error() {
+        let mut levels = Numbered::new("data sources", 3);
+        for n in 0..8 {
+            assert_eq!(levels.number(n.to_string(), 1).unwrap(), n);
+        }
+        assert!(levels.number("7".to_owned(), 1).is_ok());
+        assert_eq!(levels.number("8".to_owned(), 1).unwrap_err().0, "data sources");
+        let (sorted, places) = Numbered { items: vec!["b", "a"], ..Numbered::new("", 3) }.sorted();
+        assert_eq!((sorted, places), (vec!["a", "b"], vec![1, 0]));
+    }
+}

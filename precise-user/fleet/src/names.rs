@@ -1,0 +1,51 @@
+//! Names of functions.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::bucket::{FleetBucket, FleetError};
+use crate::manifest::ManifestPart;
+use crate::part::{FleetPick, read_part};
+use crate::tables::SYMBOLS;
+
+/// A function and where it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FunctionName {
+    /// The name, or in brackets the file and why there is none.
+    pub name: String,
+    pub module: Option<String>,
+}
+
+/// Returns the names of the functions that are wanted.
+pub(crate) fn names(
+    bucket: &Arc<dyn FleetBucket>,
+    parts: &[&ManifestPart],
+    wanted: &FxHashSet<u64>,
+) -> Result<FxHashMap<u64, FunctionName>, FleetError> {
+    let mut found: FxHashMap<u64, FunctionName> = FxHashMap::default();
+    for part in parts {
+        if found.len() == wanted.len() {
+            break;
+        }
+        let [id, name, module, build, reason] = SYMBOLS;
+        read_part(bucket, part, &FleetPick::default(), &[id, name, module, build, reason], |batch| {
+            for row in batch.rows() {
+                let Some(id) = batch.large(0).get(row).copied().flatten() else { continue };
+                if wanted.contains(&id) && !found.contains_key(&id) {
+                    let module = batch.text(2, row).map(str::to_owned);
+                    let name = match batch.text(1, row) {
+                        Some(name) => name.to_owned(),
+                        None => {
+                            let file = module.as_deref().and_then(|module| module.rsplit('/').next());
+                            let reason = batch.text(4, row).unwrap_or("no name");
+                            format!("[{}: {reason}]", file.unwrap_or("unknown file"))
+                        }
+                    };
+                    found.insert(id, FunctionName { name, module });
+                }
+            }
+        })?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,422 @@
+//! One capture: the rows and the ledger of the epochs that are in an hour.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use precise_capture::{CaptureScan, Column, ColumnValues, DistinctTexts, ReadError, ReadLimits};
+use precise_common::data_src::DataSource;
+use precise_model::Meta;
+use precise_model::words::Served;
+use rustc_hash::FxHashMap;
+
+use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts};
+use crate::hash::node_group;
+use crate::hour::FleetHour;
+use crate::ledger::{LedgerSums, Portion};
+use crate::manifest::NamedReason;
+use crate::service::{OwnerTexts, cluster, kind};
+
+/// The largest capture that is read, in bytes.
+pub(crate) const LARGEST: u64 = 256 << 20;
+/// What reading a capture may take. Rows are added up as they are read.
+pub(crate) const LIMITS: ReadLimits = ReadLimits { rows: 4 << 20, bytes: 512 << 20 };
+/// By how much a node's clock may be ahead of the store's, in nanoseconds.
+const AHEAD_NS: u64 = 300_000_000_000;
+/// How long after its end a capture is late, in nanoseconds.
+const LATE_NS: u64 = 86_400_000_000_000;
+/// The longest name of a service or a function that is kept, in bytes.
+const LONGEST: usize = 4096;
+
+/// The columns that are read of a capture.
+const COLUMNS: [Column; 17] = [
+    Column::Epoch,
+    Column::EventId,
+    Column::Cgroup,
+    Column::Unit,
+    Column::Container,
+    Column::Pod,
+    Column::Namespace,
+    Column::Module,
+    Column::BuildId,
+    Column::Function,
+    Column::FunctionReason,
+    Column::DataSrc,
+    Column::LatencyBucket,
+    Column::Count,
+    Column::PeriodSum,
+    Column::LatencySum,
+    Column::LatencyMax,
+];
+
+/// Why a capture is not in the tables.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub reason: NamedReason,
+    pub what: String,
+}
+
+impl Refused {
+    fn new(reason: NamedReason, what: impl Into<String>) -> Self {
+        Self { reason, what: what.into() }
+    }
+
+    /// Returns why a file could not be read.
+    pub fn of(error: &ReadError) -> Self {
+        let reason = match error {
+            ReadError::Truncated { .. } => NamedReason::Cut,
+            ReadError::Newer { .. } => NamedReason::Newer,
+            ReadError::TooLarge { .. } | ReadError::Memory { .. } => NamedReason::TooLarge,
+            _ => NamedReason::Damaged,
+        };
+        Self::new(reason, error.to_string())
+    }
+}
+
+impl From<Full> for Refused {
+    fn from(Full(what): Full) -> Self {
+        Self::new(NamedReason::TooLarge, format!("it has more {what} than a table has room for"))
+    }
+}
+
+/// A capture in memory.
+pub(crate) struct RawCapture<'a> {
+    /// The name of its file below the place.
+    pub name: &'a str,
+    pub bytes: Bytes,
+    /// When its file was written, in nanoseconds since the Unix epoch; 0 if that is not known.
+    pub modified_ns: u64,
+}
+
+/// What a capture gave an hour.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// None of its epochs is in the hour.
+    Elsewhere,
+    /// This number of samples, and whether the capture came late.
+    Samples(u64, Option<String>),
+}
+
+/// Returns when a capture began and ended, in nanoseconds since the Unix epoch, if it can be.
+pub(crate) fn span(meta: &Meta, modified_ns: u64) -> Result<(u64, u64), Refused> {
+    let begin = meta.start_unix_ns;
+    if begin == 0 {
+        return Err(Refused::new(NamedReason::NoTime, "it does not say when it began"));
+    }
+    if modified_ns > 0 && begin > modified_ns.saturating_add(AHEAD_NS) {
+        let ahead = (begin - modified_ns) / 1_000_000_000;
+        let what = format!("it begins {ahead} s after its file was written: the clock of its node is ahead");
+        return Err(Refused::new(NamedReason::Future, what));
+    }
+    let length = meta.epochs.last().map_or(0, |epoch| epoch.end_ns);
+    Ok((begin, begin.saturating_add(length)))
+}
+
+/// Adds what a capture has of an hour to `fold`. If it is refused, `fold` is as it was, but for
+/// texts that no row uses.
+pub(crate) fn take(fold: &mut Fold, hour: FleetHour, raw: &RawCapture<'_>) -> Result<Taken, Refused> {
+    let scan = CaptureScan::open(Arc::new(raw.bytes.clone()), raw.name, &LIMITS);
+    let scan = scan.map_err(|error| Refused::of(&error))?;
+    if scan.is_cut() {
+        return Err(Refused::new(NamedReason::Cut, "the recording was cut off before its end"));
+    }
+    let meta = scan.meta();
+    let (begin, end) = span(meta, raw.modified_ns)?;
+    let places: Vec<Place> =
+        meta.epochs.iter().map(|epoch| Place::of(begin.saturating_add(epoch.start_ns), hour)).collect();
+    if !places.contains(&Place::Inside) {
+        return Ok(Taken::Elsewhere);
+    }
+    let mark = fold.mark();
+    let taken = Reading::start(fold, meta, raw.name, places).and_then(|mut reading| {
+        let mut stopped = None;
+        let each = |rows: usize, values: &[ColumnValues]| {
+            reading.batch(rows, values).map_err(|error| match error {
+                Stopped::Wrong(what) => what,
+                Stopped::Full(full) => {
+                    stopped = Some(full);
+                    String::new()
+                }
+            })
+        };
+        let read = scan.read(&COLUMNS, each);
+        match stopped {
+            Some(full) => Err(full.into()),
+            None => read.map_err(|error| Refused::of(&error)).map(|()| reading.finish(meta)),
+        }
+    });
+    match taken {
+        Ok(samples) => {
+            let late = raw.modified_ns.saturating_sub(end) > LATE_NS;
+            let what = late.then(|| "its file was written more than a day after its end".to_owned());
+            Ok(Taken::Samples(samples, what))
+        }
+        Err(refused) => {
+            fold.forget(mark);
+            Err(refused)
+        }
+    }
+}
+
+/// Where an epoch is, seen from an hour. It belongs to the hour in which it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Before,
+    Inside,
+    After,
+}
+
+impl Place {
+    fn of(start_ns: u64, hour: FleetHour) -> Self {
+        match start_ns {
+            ns if ns < hour.start_ns() => Self::Before,
+            ns if ns < hour.end_ns() => Self::Inside,
+            _ => Self::After,
+        }
+    }
+}
+
+/// Why a batch ended the reading.
+enum Stopped {
+    Wrong(String),
+    Full(Full),
+}
+
+impl From<Full> for Stopped {
+    fn from(full: Full) -> Self {
+        Self::Full(full)
+    }
+}
+
+/// A capture whose rows are being added.
+struct Reading<'a> {
+    fold: &'a mut Fold,
+    places: Vec<Place>,
+    /// The numbers of the capture's events in `fold`.
+    events: Vec<u32>,
+    node: u32,
+    cluster: u32,
+    group: u8,
+    portions: Vec<Portion>,
+    /// The numbers of levels by the data source.
+    levels: FxHashMap<u64, u32>,
+}
+
+impl<'a> Reading<'a> {
+    fn start(fold: &'a mut Fold, meta: &Meta, name: &str, places: Vec<Place>) -> Result<Self, Refused> {
+        let host = &meta.machine.host;
+        let label = name.rsplit_once('/').map_or("", |(label, _)| label);
+        let cluster = cluster(label, host);
+        let group = node_group(&cluster, host);
+        let mut events = Vec::new();
+        for event in &meta.events {
+            let key = EventKey { event: event.name.clone(), unit: event.unit.clone(), kind: kind(event) };
+            events.push(fold.event(key)?);
+        }
+        let number = Fold::text(&mut fold.clusters, &cluster)?;
+        let node = fold.node(NodeKey { node: short(host), cluster })?;
+        let portions = vec![Portion::default(); events.len()];
+        let levels = FxHashMap::default();
+        Ok(Self { fold, places, events, node, cluster: number, group, portions, levels })
+    }
+
+    fn batch(&mut self, rows: usize, values: &[ColumnValues]) -> Result<(), Stopped> {
+        let wrong = |what: &str| Stopped::Wrong(what.to_owned());
+        let columns = Columns::of(values).ok_or_else(|| wrong("a column has another type"))?;
+        let mut services: FxHashMap<[Option<u32>; 2], u32> = FxHashMap::default();
+        let mut functions: FxHashMap<[Option<u32>; 4], u64> = FxHashMap::default();
+        for row in 0..rows {
+            let needed =
+                |value: Option<u64>| value.ok_or_else(|| wrong("a row has no epoch, event or count"));
+            let epoch = needed(columns.epoch.get(row).copied().flatten().map(u64::from))?;
+            let event = needed(columns.event.get(row).copied().flatten().map(u64::from))?;
+            let count = needed(columns.count.get(row).copied().flatten())?;
+            let weight = needed(columns.weight.get(row).copied().flatten())?;
+            let place = self
+                .places
+                .get(epoch as usize)
+                .ok_or_else(|| wrong("a row refers to an epoch that is not there"))?;
+            let portion = self.portions.get_mut(event as usize);
+            let portion = portion.ok_or_else(|| wrong("a row refers to an event that is not there"))?;
+            portion.total = portion.total.saturating_add(count);
+            match place {
+                Place::Inside => portion.inside = portion.inside.saturating_add(count),
+                Place::Before => {
+                    portion.before = portion.before.saturating_add(count);
+                    continue;
+                }
+                Place::After => continue,
+            }
+            let owner = [columns.cgroup.key(row), columns.pod.key(row)];
+            let service = match services.get(&owner) {
+                Some(service) => *service,
+                None => {
+                    let service = Fold::text(&mut self.fold.services, &columns.service(row))?;
+                    services.insert(owner, service);
+                    service
+                }
+            };
+            let names = [&columns.build_id, &columns.module, &columns.function, &columns.reason];
+            let names = names.map(|column| column.key(row));
+            let function = match functions.get(&names) {
+                Some(function) => *function,
+                None => {
+                    let function = self.fold.symbol(columns.symbol(row));
+                    functions.insert(names, function);
+                    function
+                }
+            };
+            let level = self.level(columns.source.get(row).copied().flatten())?;
+            let latency_sum = columns.latency_sum.get(row).copied().flatten();
+            let latency_max = columns.latency_max.get(row).copied().flatten();
+            let event = self.events.get(event as usize).copied().unwrap_or(0);
+            let timed = latency_sum.is_some() || latency_max.is_some();
+            let key = RowKey { service, event, function, level, node: self.node, timed };
+            let (latency_sum, latency_max) = (latency_sum.unwrap_or(0), latency_max.unwrap_or(0));
+            self.fold.rows.push((key.pack(), Sums { count, weight, latency_sum, latency_max }));
+            if let Some(bucket) = columns.bucket.get(row).copied().flatten() {
+                let bucket = u8::try_from(bucket).map_err(|_| wrong("a latency bucket is too large"))?;
+                let (cluster, group) = (self.cluster, self.group);
+                let key = LatencyKey { service, event, function, level, cluster, group, bucket };
+                self.fold.latencies.push((key.pack(), [count, weight]));
+            }
+        }
+        Ok(())
+    }
+
+    fn level(&mut self, source: Option<u64>) -> Result<u32, Full> {
+        let word = source.unwrap_or(0);
+        if let Some(level) = self.levels.get(&word) {
+            return Ok(*level);
+        }
+        let served = Served::of(DataSource::decode(word)).map(|served| served.to_string());
+        let level = Fold::text(&mut self.fold.levels, &served.unwrap_or_default())?;
+        self.levels.insert(word, level);
+        Ok(level)
+    }
+
+    /// Adds the ledgers of the events. Returns the number of samples in the hour.
+    fn finish(self, meta: &Meta) -> u64 {
+        let time = |place: Place| {
+            let epochs = meta.epochs.iter().zip(&self.places).filter(|(_, at)| **at == place);
+            epochs.fold(0, |sum: u64, (epoch, _)| {
+                sum.saturating_add(epoch.end_ns.saturating_sub(epoch.start_ns))
+            })
+        };
+        let [before, inside, after] = [Place::Before, Place::Inside, Place::After].map(time);
+        let mut samples: u64 = 0;
+        for ((event, portion), number) in meta.events.iter().zip(self.portions).zip(self.events) {
+            samples = samples.saturating_add(portion.inside);
+            let by_time =
+                Portion { before, inside, total: before.saturating_add(inside).saturating_add(after) };
+            let mut sums = LedgerSums::of(event, if portion.total > 0 { portion } else { by_time });
+            (sums.samples, sums.sampled_ns, sums.cpus) = (portion.inside, inside, meta.machine.cpus);
+            match self.fold.ledger.entry((self.node, number)) {
+                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().add(sums),
+                std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(sums)),
+            }
+        }
+        samples
+    }
+}
+
+/// Returns a text without what is too long of it.
+fn short(text: &str) -> String {
+    text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
+}
+
+/// The columns of a batch.
+struct Columns<'a> {
+    epoch: &'a [Option<u32>],
+    event: &'a [Option<u32>],
+    cgroup: TextValues<'a>,
+    unit: TextValues<'a>,
+    container: TextValues<'a>,
+    pod: TextValues<'a>,
+    namespace: TextValues<'a>,
+    module: TextValues<'a>,
+    build_id: TextValues<'a>,
+    function: TextValues<'a>,
+    reason: TextValues<'a>,
+    source: &'a [Option<u64>],
+    bucket: &'a [Option<u32>],
+    count: &'a [Option<u64>],
+    weight: &'a [Option<u64>],
+    latency_sum: &'a [Option<u64>],
+    latency_max: &'a [Option<u32>],
+}
+
+/// A column of texts.
+struct TextValues<'a>(&'a DistinctTexts);
+
+impl<'a> TextValues<'a> {
+    fn key(&self, row: usize) -> Option<u32> {
+        self.0.keys.get(row).copied().flatten()
+    }
+
+    fn text(&self, row: usize) -> Option<&'a str> {
+        self.0.get(row)
+    }
+}
+
+impl<'a> Columns<'a> {
+    /// Returns the columns of [`COLUMNS`]; `None` if one has another type.
+    fn of(values: &'a [ColumnValues]) -> Option<Self> {
+        let find = |want| COLUMNS.iter().zip(values).find(|(column, _)| **column == want).map(|(_, of)| of);
+        let text = |want| match find(want)? {
+            ColumnValues::Texts(texts) => Some(TextValues(texts)),
+            _ => None,
+        };
+        let large = |want| match find(want)? {
+            ColumnValues::Large(values) => Some(&values[..]),
+            _ => None,
+        };
+        let small = |want| match find(want)? {
+            ColumnValues::Small(values) => Some(&values[..]),
+            _ => None,
+        };
+        Some(Self {
+            epoch: small(Column::Epoch)?,
+            event: small(Column::EventId)?,
+            cgroup: text(Column::Cgroup)?,
+            unit: text(Column::Unit)?,
+            container: text(Column::Container)?,
+            pod: text(Column::Pod)?,
+            namespace: text(Column::Namespace)?,
+            module: text(Column::Module)?,
+            build_id: text(Column::BuildId)?,
+            function: text(Column::Function)?,
+            reason: text(Column::FunctionReason)?,
+            source: large(Column::DataSrc)?,
+            bucket: small(Column::LatencyBucket)?,
+            count: large(Column::Count)?,
+            weight: large(Column::PeriodSum)?,
+            latency_sum: large(Column::LatencySum)?,
+            latency_max: small(Column::LatencyMax)?,
+        })
+    }
+
+    fn service(&self, row: usize) -> String {
+        let owner = OwnerTexts {
+            cgroup: self.cgroup.text(row),
+            unit: self.unit.text(row),
+            container: self.container.text(row),
+            pod: self.pod.text(row),
+            namespace: self.namespace.text(row),
+        };
+        short(&owner.service())
+    }
+
+    fn symbol(&self, row: usize) -> SymbolTexts {
+        let text = |column: &TextValues<'_>| short(column.text(row).unwrap_or_default());
+        let mut texts = SymbolTexts {
+            name: text(&self.function),
+            module: text(&self.module),
+            build_id: text(&self.build_id),
+            reason: text(&self.reason),
+        };
+        if texts.name.is_empty() && texts.reason.is_empty() {
+            texts.reason = precise_model::Reason::NotRecorded.as_str().to_owned();
+        }
+        texts
+    }
+}
