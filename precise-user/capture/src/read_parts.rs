@@ -21,7 +21,7 @@ const fn in_a_table<T>() -> u64 {
 
 /// The tables of a capture that is being read, whose items are found by their contents.
 #[derive(Default)]
-pub(super) struct Tables {
+pub(super) struct LocationTables {
     code: Interner,
     data: Interner,
     stacks: Interner,
@@ -29,7 +29,7 @@ pub(super) struct Tables {
     pub bytes: u64,
 }
 
-impl Tables {
+impl LocationTables {
     fn code(&mut self, capture: &mut Capture, location: CodeLocation) -> LocationId {
         let (before, lists) = (capture.code.len(), size_of_val(location.inlined_into.as_slice()));
         let id = self.code.intern(&mut capture.code, location);
@@ -212,7 +212,7 @@ impl CodeColumns {
         i: usize,
         kernel: bool,
         capture: &mut Capture,
-        tables: &mut Tables,
+        tables: &mut LocationTables,
     ) -> Option<LocationId> {
         // The kernel may hide the address of its code, and still name it.
         let address = self.address.get(i);
@@ -317,7 +317,7 @@ impl StackColumns {
     }
 
     /// Returns the chain of a row, which is added to the capture if it is new.
-    pub fn get(&mut self, i: usize, capture: &mut Capture, tables: &mut Tables) -> Chain {
+    pub fn get(&mut self, i: usize, capture: &mut Capture, tables: &mut LocationTables) -> Chain {
         let Some((key, callers)) = self.callers.key(i).zip(self.callers.get(i)) else {
             return Chain::Unknown(self.reason.get(i).copied().unwrap_or(Reason::NotRecorded));
         };
@@ -369,7 +369,7 @@ impl DataColumns {
     }
 
     /// Returns the location of a row, which is added to the capture if it is new.
-    pub fn get(&self, i: usize, capture: &mut Capture, tables: &mut Tables) -> Option<LocationId> {
+    pub fn get(&self, i: usize, capture: &mut Capture, tables: &mut LocationTables) -> Option<LocationId> {
         let location = DataLocation {
             runtime_address: self.address.get(i)?,
             region: self.region.get(i),

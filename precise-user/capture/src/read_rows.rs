@@ -9,7 +9,7 @@ use super::limits::ReadLimits;
 use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use super::read_owners::{CgroupColumns, ReadOwners};
-use super::read_parts::{CodeColumns, DataColumns, StackColumns, Tables, TaskColumns};
+use super::read_parts::{CodeColumns, DataColumns, LocationTables, StackColumns, TaskColumns};
 use super::read_values::{FlagColumn, NumberColumn};
 use super::repeats::Repeats;
 use precise_model::{
@@ -23,7 +23,7 @@ const BATCH: usize = 2048;
 pub(super) struct Rows {
     capture: Capture,
     parts: Projection,
-    tables: Tables,
+    tables: LocationTables,
     owners: ReadOwners,
     joining: Joining,
     repeats: Repeats,
@@ -42,7 +42,7 @@ impl Rows {
         Self {
             capture: Capture { meta, ..Capture::default() },
             parts,
-            tables: Tables::default(),
+            tables: LocationTables::default(),
             owners: ReadOwners::default(),
             joining,
             repeats: Repeats::default(),
@@ -306,7 +306,7 @@ impl Columns {
     }
 
     /// Returns a row of those that were read last. Locations that are new are added to the capture.
-    fn row(&mut self, i: usize, capture: &mut Capture, tables: &mut Tables) -> Result<Row, String> {
+    fn row(&mut self, i: usize, capture: &mut Capture, tables: &mut LocationTables) -> Result<Row, String> {
         let nothing = (0, Name::Unknown(Reason::NotRecorded));
         let task = |task: &Option<TaskColumns>| task.as_ref().map_or(nothing, |task| task.get(i));
         let ((pid, process), (tid, thread)) = (task(&self.process), task(&self.thread));

@@ -61,7 +61,8 @@ impl Repeats {
         [new, alone.map(|(i, _)| i).collect()]
     }
 
-    /// Adds the new rows of the last call of [`Self::find`], in their order, and counts the repeats.
+    /// Adds the new rows of the last call of [`Self::find`], in their order, and counts the
+    /// repeats.
     pub fn insert(&mut self, new: impl IntoIterator<Item = Row>) {
         self.rows.extend(new.into_iter().map(|row| (row, 0)));
         for (place, differs) in self.found.iter().zip(&self.differs) {

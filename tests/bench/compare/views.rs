@@ -64,8 +64,8 @@ fn asked(setting: &Setting, text: &str, at: usize) -> Vec<String> {
     setting.command(Tool::Precise, &format!("{text} -i {}", file(at)))
 }
 
-/// Questions of which DuckDB computes the same sums: what is added up, the view, the columns and the
-/// sums.
+/// Questions of which DuckDB computes the same sums: what is added up, the view, the columns and
+/// the sums.
 const SUMS: [(&str, &str, &str, &str); 3] = [
     (
         "Samples of each function and process",

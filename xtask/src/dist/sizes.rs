@@ -16,7 +16,8 @@ const FIGURES: &str = "packaging/sizes.txt";
 const UPDATE: &str = "PRECISE_UPDATE_DOCUMENTS";
 /// How far a size may be from its figure, in percent.
 const WITHIN: u64 = 10;
-/// The size from which on a file has a figure, in bytes. A sentence more is a tenth of a small file.
+/// The size from which on a file has a figure, in bytes. A sentence more is a tenth of a small
+/// file.
 const SMALLEST: u64 = 100_000;
 const HEAD: &str = "# Bytes of the files of a release, from 100 kB on. `cargo xtask dist` fails if one \
                     differs by more than 10 %;\n# PRECISE_UPDATE_DOCUMENTS=1 cargo xtask dist writes \
