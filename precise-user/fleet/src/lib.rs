@@ -30,7 +30,7 @@ mod tests;
 pub use bucket::{FleetBucket, FleetError, FleetObject};
 pub use hash::{hash63, node_group};
 pub use hour::{FleetDay, FleetHour};
-pub use manifest::{FleetManifest, FleetPeriod, ManifestPart, NamedInput, NamedReason};
+pub use manifest::{FleetManifest, FleetPeriod, HourManifests, ManifestPart, NamedInput, NamedReason};
 pub use part::{FleetBatch, FleetPick, read_part};
 pub use run::{CompactOptions, Compacted, CompactedPeriod, compact};
 pub use tables::FleetTable;
