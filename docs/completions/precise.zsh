@@ -883,6 +883,65 @@ _arguments "${_arguments_options[@]}" : \
 ':place -- Folder or s3\://BUCKET/PREFIX to archive to:_files' \
 && ret=0
 ;;
+(fleet)
+_arguments "${_arguments_options[@]}" : \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+":: :_precise__subcmd__fleet_commands" \
+"*::: :->fleet" \
+&& ret=0
+
+    case $state in
+    (fleet)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:precise-fleet-command-$line[1]:"
+        case $line[1] in
+            (compact)
+_arguments "${_arguments_options[@]}" : \
+'(--since)--hour=[Compact this hour of UTC, such as 2026-11-24T19, even if it is not over, and no day]:HOUR:_default' \
+'--since=[Compact the hours of captures that were written since then\: a duration, a day or an hour]:TIME:_default' \
+'--memory=[Hold at most about this many bytes of rows in memory]:BYTES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':place -- Folder or s3\://BUCKET/PREFIX that captures are archived in:_files' \
+&& ret=0
+;;
+(help)
+_arguments "${_arguments_options[@]}" : \
+":: :_precise__subcmd__fleet__subcmd__help_commands" \
+"*::: :->help" \
+&& ret=0
+
+    case $state in
+    (help)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:precise-fleet-help-command-$line[1]:"
+        case $line[1] in
+            (compact)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(help)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
+        esac
+    ;;
+esac
+;;
 (export)
 _arguments "${_arguments_options[@]}" : \
 '-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
@@ -1113,6 +1172,26 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(fleet)
+_arguments "${_arguments_options[@]}" : \
+":: :_precise__subcmd__help__subcmd__fleet_commands" \
+"*::: :->fleet" \
+&& ret=0
+
+    case $state in
+    (fleet)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:precise-help-fleet-command-$line[1]:"
+        case $line[1] in
+            (compact)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
 (export)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -1186,6 +1265,7 @@ _precise_commands() {
 'flamegraph:Draw a flame graph of the call chains (record -g)' \
 'heatmap:Draw the samples of a capture over time' \
 'archive:Store captures under a label, in a folder or an object store' \
+'fleet:Make tables of the captures of many machines, for precise and for SQL' \
 'export:Convert a capture to pprof, folded stacks, CSV or JSON' \
 'mcp:Answer the questions of agents about captures (Model Context Protocol)' \
 'list:List the presets and events of this machine' \
@@ -1273,6 +1353,37 @@ _precise__subcmd__flamegraph_commands() {
     local commands; commands=()
     _describe -t commands 'precise flamegraph commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__fleet_commands] )) ||
+_precise__subcmd__fleet_commands() {
+    local commands; commands=(
+'compact:Add the captures of a place up to tables by hour and day' \
+'help:Print this message or the help of the given subcommand(s)' \
+    )
+    _describe -t commands 'precise fleet commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__compact_commands] )) ||
+_precise__subcmd__fleet__subcmd__compact_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet compact commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__help_commands] )) ||
+_precise__subcmd__fleet__subcmd__help_commands() {
+    local commands; commands=(
+'compact:Add the captures of a place up to tables by hour and day' \
+'help:Print this message or the help of the given subcommand(s)' \
+    )
+    _describe -t commands 'precise fleet help commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__help__subcmd__compact_commands] )) ||
+_precise__subcmd__fleet__subcmd__help__subcmd__compact_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet help compact commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__help__subcmd__help_commands] )) ||
+_precise__subcmd__fleet__subcmd__help__subcmd__help_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet help help commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__heatmap_commands] )) ||
 _precise__subcmd__heatmap_commands() {
     local commands; commands=()
@@ -1306,6 +1417,7 @@ _precise__subcmd__help_commands() {
 'flamegraph:Draw a flame graph of the call chains (record -g)' \
 'heatmap:Draw the samples of a capture over time' \
 'archive:Store captures under a label, in a folder or an object store' \
+'fleet:Make tables of the captures of many machines, for precise and for SQL' \
 'export:Convert a capture to pprof, folded stacks, CSV or JSON' \
 'mcp:Answer the questions of agents about captures (Model Context Protocol)' \
 'list:List the presets and events of this machine' \
@@ -1392,6 +1504,18 @@ _precise__subcmd__help__subcmd__fetch_commands() {
 _precise__subcmd__help__subcmd__flamegraph_commands() {
     local commands; commands=()
     _describe -t commands 'precise help flamegraph commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__help__subcmd__fleet_commands] )) ||
+_precise__subcmd__help__subcmd__fleet_commands() {
+    local commands; commands=(
+'compact:Add the captures of a place up to tables by hour and day' \
+    )
+    _describe -t commands 'precise help fleet commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__help__subcmd__fleet__subcmd__compact_commands] )) ||
+_precise__subcmd__help__subcmd__fleet__subcmd__compact_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help fleet compact commands' commands "$@"
 }
 (( $+functions[_precise__subcmd__help__subcmd__heatmap_commands] )) ||
 _precise__subcmd__help__subcmd__heatmap_commands() {
