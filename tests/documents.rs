@@ -226,10 +226,14 @@ fn every_command_has_a_page() -> Result<()> {
         .find_map(|line| line.strip_prefix("Commands without a page: "))
         .context("docs/README.md does not say which commands have no page")?;
     let mut commands = 0;
-    for page in manual()?.into_keys() {
+    let pages = manual()?;
+    for page in pages.keys() {
         let Some(command) = page.strip_prefix("precise-").and_then(|page| page.strip_suffix(".1")) else {
             continue;
         };
+        // `fleet-compact` is a command of `fleet`, whose page has both; `exit-codes` is one of none.
+        let (parent, _) = command.split_once('-').unwrap_or((command, ""));
+        let command = if pages.contains_key(&format!("precise-{parent}.1")) { parent } else { command };
         commands += 1;
         let exempt = none.contains(&format!("`{command}`"));
         let own = format!("{command}.md");

@@ -97,7 +97,8 @@ def chdb():
     def source(table):
         return "(" + " UNION ALL ".join(f"SELECT * FROM file('{path}', Parquet)" for path in files[table]) + ")"
     tables = {table: source(table) for table in files}
-    tables["names"] = f"(SELECT DISTINCT * FROM {source('symbols')})"
+    # Not *, which would have columns of the names of folders.
+    tables["names"] = f"(SELECT DISTINCT function, name, module, reason FROM {source('symbols')})"
     hour = "formatDateTime(time, '%Y-%m-%dT%H', 'UTC')"
     def ask(*question):
         text = sql(*question, hour).format(**tables).replace("sum(count)", "toInt64(sum(count))")

@@ -51,7 +51,7 @@ pub use compare::{FleetDiff, FleetDifference, FleetEventDiff, FleetTotals, fleet
 pub use hash::{hash63, node_group};
 pub use hour::{FleetDay, FleetHour};
 pub use latencies::{FleetDistribution, FleetLatency, FleetLatencyEvent, fleet_latency};
-pub use manifest::{FleetManifest, FleetPeriod, ManifestPart, NamedInput, NamedReason};
+pub use manifest::{FleetManifest, FleetPeriod, HourManifests, ManifestPart, NamedInput, NamedReason};
 pub use part::{FleetBatch, FleetPick, read_part};
 pub use question::{AskError, FleetKey, FleetQuestion, FleetTier};
 pub use report::{FleetCut, FleetEvent, FleetGroup, FleetLeftOut, FleetReport, fleet_report};

@@ -159,6 +159,9 @@ fn folder(day: FleetDay) -> String {
     format!("{ROOT}/manifest/{}", day.folder())
 }
 
+/// The newest manifests of hours, in order.
+pub type HourManifests = Vec<(FleetHour, FleetManifest)>;
+
 impl FleetManifest {
     /// Returns the parts of a table.
     pub fn of_table(&self, table: FleetTable) -> impl Iterator<Item = &ManifestPart> {
@@ -183,7 +186,7 @@ impl FleetManifest {
     pub fn of_day(
         bucket: &Arc<dyn FleetBucket>,
         day: FleetDay,
-    ) -> Result<(Vec<(FleetHour, Self)>, Option<Self>), FleetError> {
+    ) -> Result<(HourManifests, Option<Self>), FleetError> {
         let found = bucket.objects(&folder(day))?;
         let read = |object: &FleetObject| Self::read(bucket, object);
         let mut hours = Vec::new();

@@ -201,7 +201,7 @@ impl MadeFleet {
             (0..6).map(|epoch| Epoch { start_ns: epoch * ten, end_ns: (epoch + 1) * ten }).collect();
         for event in &mut meta.events {
             event.name = "loads".to_owned();
-            if node % 3 == 0 {
+            if node.is_multiple_of(3) {
                 ibs_op(event);
             }
         }

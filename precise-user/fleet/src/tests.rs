@@ -46,10 +46,9 @@ fn sums(bucket: &Arc<MemoryBucket>, made: &MadeFleet, table: FleetTable, tier: O
     let first = made.first.day().0;
     for day in (first..first + 3).map(FleetDay) {
         let (hours, of_day) = FleetManifest::of_day(&bucket, day).unwrap();
-        let hours = hours.into_iter().map(|(hour, manifest)| (hour, manifest));
         let of_day = of_day.map(|manifest| (day.first(), manifest));
         let of_hours = matches!(table, FleetTable::Hour | FleetTable::Latency);
-        let manifests: Vec<_> = if of_hours { hours.collect() } else { of_day.into_iter().collect() };
+        let manifests: Vec<_> = if of_hours { hours } else { of_day.into_iter().collect() };
         for (hour, manifest) in manifests {
             let mut names: BTreeMap<u64, String> = BTreeMap::new();
             for part in manifest.of_table(FleetTable::Symbols) {

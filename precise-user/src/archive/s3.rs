@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
@@ -139,8 +139,8 @@ impl Bucket {
     /// Returns the objects in a folder, however many, and the names of the folders in it.
     pub(super) fn look_into(&self, folder: &str) -> Result<(Vec<Found>, Vec<String>), Failure> {
         let prefix = if folder.is_empty() { Path::from(self.prefix.as_str()) } else { self.path(folder) };
-        let listed = self.runtime.block_on(self.store.list_with_delimiter(Some(&prefix)));
-        listed.map(Self::found).map_err(|error| self.failure(folder, &error))
+        let list = || self.runtime.block_on(self.store.list_with_delimiter(Some(&prefix)));
+        patiently(list).map(Self::found).map_err(|error| self.failure(folder, &error))
     }
 
     fn found(listed: ListResult) -> (Vec<Found>, Vec<String>) {
@@ -215,8 +215,8 @@ impl Bucket {
             return Ok(Some(Bytes::new()));
         }
         let range = start..start.saturating_add(length as u64);
-        let got = self.runtime.block_on(self.store.get_range(&self.path(name), range));
-        match got {
+        let path = self.path(name);
+        match patiently(|| self.runtime.block_on(self.store.get_range(&path, range.clone()))) {
             Ok(bytes) if bytes.len() == length => Ok(Some(bytes)),
             Ok(bytes) => Err(Failure::new(
                 ExitClass::Failed,
@@ -231,23 +231,44 @@ impl Bucket {
         }
     }
 
-    /// Writes an object unless there is one of this name. Returns whether there was none.
+    /// Writes an object unless there is one of this name. Returns whether there was none, or if the
+    /// answer to an earlier attempt was lost, whether that attempt failed.
     pub(super) fn create(&self, name: &str, bytes: Bytes) -> Result<bool, Failure> {
+        let created = patiently(|| self.create_once(name, bytes.clone()));
+        created.map_err(|error| self.failure(name, &error))
+    }
+
+    fn create_once(&self, name: &str, bytes: Bytes) -> Result<bool, Error> {
         let path = self.path(name);
         let put = self.store.put_opts(&path, PutPayload::from(bytes), PutMode::Create.into());
         match self.runtime.block_on(put) {
             Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
-            Err(error) => Err(self.failure(name, &error)),
+            Err(error) => Err(error),
         }
     }
 
     pub(super) fn put(&self, name: &str, bytes: Bytes, existing: Existing) -> Result<(), Failure> {
-        match self.create(name, bytes)? {
-            false if existing == Existing::Refuse => Err(exists(&format!("{}/{name}", self.place()))),
-            _ => Ok(()),
+        match self.create_once(name, bytes) {
+            Ok(false) if existing == Existing::Refuse => Err(exists(&format!("{}/{name}", self.place()))),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failure(name, &error)),
         }
     }
+}
+
+/// Asks again if the store could not be asked. The client by itself repeats requests that got no
+/// answer, if that is safe; it does not repeat those whose answer breaks off.
+fn patiently<T>(ask: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    let begin = Instant::now();
+    let mut result = ask();
+    for _ in 0..RETRIES {
+        if !matches!(result, Err(Error::Generic { .. })) || begin.elapsed() > RETRY {
+            break;
+        }
+        result = ask();
+    }
+    result
 }
 
 fn no_room(what: &str, error: &io::Error) -> Failure {
