@@ -149,7 +149,7 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> CommandResult {
     for sub in main.get_subcommands() {
         let name = format!("precise-{}", sub.get_name());
         write_page(sub, &name, folder)?;
-        for inner in sub.get_subcommands() {
+        for inner in sub.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             write_page(inner, &format!("{name}-{}", inner.get_name()), folder)?;
         }
     }
