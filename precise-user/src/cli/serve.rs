@@ -186,8 +186,6 @@ const AFTER_HELP: &str = "\
 Examples:
   precise serve -e loads                     latencies by cgroup on http://127.0.0.1:7732/metrics
   precise serve --captures /var/lib/precise  captures of 10 minutes each, beside the metrics
-  precise serve --push otlp=http://collector:4318
-                                             profiles for OpenTelemetry, each minute
   precise serve --config /etc/precise/serve.toml";
 
 fn after_long_help() -> String {
