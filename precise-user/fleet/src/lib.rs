@@ -8,7 +8,6 @@
 //! Where the bytes are is up to a [`FleetBucket`].
 
 mod bucket;
-mod compact;
 mod day;
 mod encode;
 mod fold;
@@ -16,6 +15,7 @@ mod hash;
 mod hour;
 mod ledger;
 mod listing;
+mod making;
 mod manifest;
 mod part;
 mod raw;
