@@ -49,7 +49,7 @@ fn function(path: &Path, name: &str) -> (u64, Vec<u8>) {
 /// Returns the types of all instructions of a function.
 fn typed(path: &Path, name: &str) -> TypedCode {
     let (start, bytes) = function(path, name);
-    let wanted: Vec<u64> = disassemble(&bytes, start).iter().map(|i| i.offset).collect();
+    let wanted: Vec<u64> = decode(&bytes, start).iter().map(|i| i.offset).collect();
     let mut program = Program::of(&copy(&File::open(path).unwrap(), true).unwrap().file).unwrap();
     program.types(&FunctionCode { start, bytes: &bytes, wanted: &wanted })
 }
@@ -88,7 +88,7 @@ fn damaged_debug_information_ends_no_worker() {
     let folder = tempfile::tempdir().unwrap();
     let path = compiled(folder.path(), LIST);
     let (start, bytes) = function(&path, "walk");
-    let wanted: Vec<u64> = disassemble(&bytes, start).iter().map(|i| i.offset).collect();
+    let wanted: Vec<u64> = decode(&bytes, start).iter().map(|i| i.offset).collect();
     let whole = std::fs::read(&path).unwrap();
     let file = File::open(&path).unwrap();
     let mut header = [0; 64];
