@@ -68,7 +68,7 @@ fn fleet(seed: u64) -> Arc<dyn FleetBucket> {
         let key = NodeKey { node: format!("n{seed}-{node}"), cluster: String::new() };
         let node = fold.node(key).unwrap();
         // A node may sample twice as often as others, and has more or less to do.
-        let period = if random.next() % 2 == 0 { 1000 } else { 2000 };
+        let period = if random.next().is_multiple_of(2) { 1000 } else { 2000 };
         let busy = random.factor(0.5) * 1000.0 / f64::from(period);
         for service in 0..SERVICES {
             let name = format!("s{service}");
