@@ -231,7 +231,7 @@ fn every_command_has_a_page() -> Result<()> {
         let Some(command) = page.strip_prefix("precise-").and_then(|page| page.strip_suffix(".1")) else {
             continue;
         };
-        // `fleet-compact` is a command of `fleet`, whose page has both; `exit-codes` is one of none.
+        // `fleet-compact` is a command of `fleet`, whose page has both; `exit-codes` is not.
         let (parent, _) = command.split_once('-').unwrap_or((command, ""));
         let command = if pages.contains_key(&format!("precise-{parent}.1")) { parent } else { command };
         commands += 1;

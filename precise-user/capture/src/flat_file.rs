@@ -160,7 +160,8 @@ pub struct FlatReader {
     limits: ReadLimits,
 }
 
-/// The smallest and the largest value of a column in a row group. They may be wider than the values.
+/// The smallest and the largest value of a column in a row group. They may be wider than the
+/// values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlatBounds {
     /// Of a column of numbers without a sign.

@@ -141,7 +141,8 @@ impl CaptureFile for Capture {
 
 fn read_chunks(source: Arc<dyn RangeSource>, label: &str, limits: &ReadLimits) -> Result<Capture, ReadError> {
     answering_panics(label, || {
-        let Opened { file, metadata, meta, kept, claimed, .. } = Opened::new(source, label, limits)?;
+        let OpenedCapture { file, metadata, meta, kept, claimed, .. } =
+            OpenedCapture::new(source, label, limits)?;
         let mut rows = Rows::new(meta, limits, kept);
         let each = |batch: &mut GroupReader<'_>| {
             rows.add(batch)?;
@@ -155,8 +156,8 @@ fn read_chunks(source: Arc<dyn RangeSource>, label: &str, limits: &ReadLimits) -
 }
 
 /// Reads something of a file, and turns a panic into an error. parquet 60.1 panics on some damaged
-/// files: [`check_chunks`] refuses the known ones, and any other panic is caught here. The process's
-/// panic hook should not print its message: see [`panics_are_answered`].
+/// files: [`check_chunks`] refuses the known ones, and any other panic is caught here. The panic
+/// hook of the process should not print its message: see [`panics_are_answered`].
 pub(super) fn answering_panics<T>(
     label: &str,
     read: impl FnOnce() -> Result<T, ReadError>,
@@ -183,7 +184,7 @@ pub(super) fn all_rows(label: &str, read: u64, claimed: u64) -> Result<(), ReadE
 }
 
 /// A capture whose metadata was read, but none of its rows.
-pub(super) struct Opened {
+pub(super) struct OpenedCapture {
     pub file: Ranged,
     pub metadata: ParquetMetaData,
     pub meta: Meta,
@@ -195,13 +196,14 @@ pub(super) struct Opened {
     pub cut: bool,
 }
 
-impl Opened {
+impl OpenedCapture {
     pub fn new(source: Arc<dyn RangeSource>, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
         let file = Ranged::new(source);
         let path = || label.to_owned();
         let corrupt = |what: String| ReadError::Corrupt { path: path(), what };
         let whole = footer(&file, label, limits);
-        // A file that ends in the middle, or right after a checkpoint, may be an unfinished capture.
+        // A file that ends in the middle, or right after a checkpoint, may be an unfinished
+        // capture.
         let may_be_cut = match &whole {
             Ok((metadata, _)) => value(metadata, CUT_KEY).is_some(),
             Err(ReadError::Truncated { .. } | ReadError::Corrupt { .. }) => true,

@@ -6,7 +6,7 @@ use super::batch::ColumnValues;
 use super::file::Column;
 use super::limits::ReadLimits;
 use super::ranged::RangeSource;
-use super::read::{Opened, all_rows, answering_panics};
+use super::read::{OpenedCapture, all_rows, answering_panics};
 use super::read_columns::GroupReader;
 use super::read_error::ReadError;
 use precise_model::Meta;
@@ -16,7 +16,7 @@ const BATCH_ROWS: usize = 16 << 10;
 
 /// A capture whose columns are read as they are asked for.
 pub struct CaptureScan {
-    opened: Opened,
+    opened: OpenedCapture,
     label: String,
     limits: ReadLimits,
 }
@@ -28,7 +28,7 @@ impl CaptureScan {
     ///
     /// Returns an error like [`CaptureFile::read`](crate::CaptureFile::read).
     pub fn open(source: Arc<dyn RangeSource>, label: &str, limits: &ReadLimits) -> Result<Self, ReadError> {
-        let opened = answering_panics(label, || Opened::new(source, label, limits))?;
+        let opened = answering_panics(label, || OpenedCapture::new(source, label, limits))?;
         Ok(Self { opened, label: label.to_owned(), limits: *limits })
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::encode::{self, Encoded};
+use super::encode::{self, EncodedPart};
 use super::fold::{EventKey, Fold, NodeKey, RowKey, Sums, SymbolTexts};
 use super::hash::Random;
 use super::spread::{GROUPS, Spread, percentile, share_change};
@@ -112,7 +112,7 @@ fn written(mut fold: Fold) -> Arc<dyn FleetBucket> {
     let mut symbols: Vec<_> = fold.symbols.clone().into_iter().collect();
     symbols.sort_unstable_by_key(|(id, _)| *id);
     let mut parts = Vec::new();
-    let mut put = |part: Option<Encoded>, tier| {
+    let mut put = |part: Option<EncodedPart>, tier| {
         let part = part.unwrap();
         let name = part.table.of_day(day(), tier, "x");
         bucket.put(&name, part.bytes.clone(), 1);

@@ -9,10 +9,10 @@ use precise_capture::{FlatBounds, FlatColumn, FlatReader};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError, with_ranges};
-use crate::compact::{Made, next, of_inputs, write};
-use crate::encode::{self, Encoded};
+use crate::encode::{self, EncodedPart};
 use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts};
 use crate::hour::FleetDay;
+use crate::making::{Made, next, of_inputs, write};
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
 use crate::part::{FleetBatch, FleetPick, LIMITS, read_part};
 use crate::tables::{self, FleetTable, SYMBOLS, TIERS};
@@ -220,11 +220,11 @@ impl Making<'_> {
         Ok(())
     }
 
-    fn write(&mut self, part: Option<Encoded>, tier: Option<u8>) -> Result<(), FleetError> {
+    fn write(&mut self, part: Option<EncodedPart>, tier: Option<u8>) -> Result<(), FleetError> {
         let Some(part) = part else { return Ok(()) };
         let hash = format!("{}-{}", self.hash, self.written);
         let name = part.table.of_day(self.day, tier, &hash);
-        let part = write(self.bucket, name, Encoded { tier, ..part })?;
+        let part = write(self.bucket, name, EncodedPart { tier, ..part })?;
         self.made.parts.push(part);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::ledger::LedgerSums;
 use crate::tables::{FleetTable, GROUP_ROWS, THINNER};
 
 /// A part that is not written yet.
-pub(crate) struct Encoded {
+pub(crate) struct EncodedPart {
     pub table: FleetTable,
     pub tier: Option<u8>,
     pub bytes: Vec<u8>,
@@ -38,7 +38,7 @@ fn encode<T>(
     table: FleetTable,
     all: &[T],
     columns: impl Fn(&[T]) -> Vec<ColumnValues>,
-) -> Result<Option<Encoded>, FleetError> {
+) -> Result<Option<EncodedPart>, FleetError> {
     if all.is_empty() {
         return Ok(None);
     }
@@ -49,7 +49,7 @@ fn encode<T>(
         writer.group(&columns(rows)).map_err(wrong)?;
     }
     let bytes = writer.finish(&[("precise.fleet", "1")]).map_err(wrong)?;
-    Ok(Some(Encoded { table, tier: None, bytes, rows: all.len() as u64, services: None }))
+    Ok(Some(EncodedPart { table, tier: None, bytes, rows: all.len() as u64, services: None }))
 }
 
 /// Makes columns of some rows.
@@ -103,7 +103,7 @@ pub(crate) fn rows(
     fold: &Fold,
     rows: &[(u128, Sums)],
     hour: FleetHour,
-) -> Result<Option<Encoded>, FleetError> {
+) -> Result<Option<EncodedPart>, FleetError> {
     let groups: Vec<u32> =
         fold.nodes.items.iter().map(|key| node_group(&key.cluster, &key.node).into()).collect();
     let columns = |rows: &[(u128, Sums)]| {
@@ -131,7 +131,7 @@ pub(crate) fn rows(
     };
     let ends = rows.first().zip(rows.last()).map(|(first, last)| [first.0, last.0]);
     let encoded = encode(table, rows, columns)?;
-    Ok(encoded.map(|encoded| Encoded {
+    Ok(encoded.map(|encoded| EncodedPart {
         services: services(fold, ends.map(|e| e.map(|key| RowKey::of(key).service))),
         ..encoded
     }))
@@ -148,7 +148,7 @@ pub(crate) fn latencies(
     table: FleetTable,
     fold: &Fold,
     hour: FleetHour,
-) -> Result<Option<Encoded>, FleetError> {
+) -> Result<Option<EncodedPart>, FleetError> {
     let columns = |rows: &[(u128, [u64; 2])]| {
         let rows: Vec<(LatencyKey, [u64; 2])> =
             rows.iter().map(|(key, sums)| (LatencyKey::of(*key), *sums)).collect();
@@ -176,14 +176,14 @@ pub(crate) fn latencies(
     let all = &fold.latencies;
     let ends = all.first().zip(all.last()).map(|(first, last)| [first.0, last.0]);
     let encoded = encode(table, all, columns)?;
-    Ok(encoded.map(|encoded| Encoded {
+    Ok(encoded.map(|encoded| EncodedPart {
         services: services(fold, ends.map(|e| e.map(|key| LatencyKey::of(key).service))),
         ..encoded
     }))
 }
 
 /// Encodes the ledger of a fold that was ranked.
-pub(crate) fn ledger(fold: &Fold, hour: FleetHour) -> Result<Option<Encoded>, FleetError> {
+pub(crate) fn ledger(fold: &Fold, hour: FleetHour) -> Result<Option<EncodedPart>, FleetError> {
     let all: Vec<((u32, u32), &LedgerSums)> = fold.ledger.iter().map(|(key, sums)| (*key, sums)).collect();
     let nodes = &fold.nodes.items;
     let columns = |rows: &[((u32, u32), &LedgerSums)]| {
@@ -220,7 +220,7 @@ pub(crate) fn ledger(fold: &Fold, hour: FleetHour) -> Result<Option<Encoded>, Fl
 }
 
 /// Encodes symbols that are sorted by id.
-pub(crate) fn symbols(all: &[(u64, SymbolTexts)]) -> Result<Option<Encoded>, FleetError> {
+pub(crate) fn symbols(all: &[(u64, SymbolTexts)]) -> Result<Option<EncodedPart>, FleetError> {
     let columns = |rows: &[(u64, SymbolTexts)]| {
         let of = Columns(rows);
         vec![
@@ -235,7 +235,7 @@ pub(crate) fn symbols(all: &[(u64, SymbolTexts)]) -> Result<Option<Encoded>, Fle
 }
 
 /// Encodes the captures that were read.
-pub(crate) fn inputs(all: &[InputLine]) -> Result<Option<Encoded>, FleetError> {
+pub(crate) fn inputs(all: &[InputLine]) -> Result<Option<EncodedPart>, FleetError> {
     let columns = |rows: &[InputLine]| {
         let of = Columns(rows);
         vec![
@@ -250,8 +250,8 @@ pub(crate) fn inputs(all: &[InputLine]) -> Result<Option<Encoded>, FleetError> {
     encode(FleetTable::Inputs, all, columns)
 }
 
-/// Thins the rows of a tier for the next one. Which samples stay follows from the row alone, so that
-/// every machine keeps the same.
+/// Thins the rows of a tier for the next one. Which samples stay follows from the row alone, so
+/// that every machine keeps the same.
 pub(crate) fn thin(fold: &Fold, rows: &[(u128, Sums)], hour: FleetHour, tier: u8) -> Vec<(u128, Sums)> {
     let hashes = |texts: Vec<u64>| move |number: u32| texts.get(number as usize).copied().unwrap_or(0);
     let service = hashes(fold.services.items.iter().map(|text| hash63(&[text])).collect());

@@ -102,8 +102,8 @@ impl fmt::Display for FleetDay {
     }
 }
 
-/// Returns the time in the name of a capture, in nanoseconds since the Unix epoch: `20261124T190000Z`
-/// at its start or after a hyphen. `None` if the name has none.
+/// Returns the time in the name of a capture, in nanoseconds since the Unix epoch:
+/// `20261124T190000Z` at its start or after a hyphen. `None` if the name has none.
 pub(crate) fn time_in(name: &str) -> Option<u64> {
     let base = name.rsplit('/').next()?;
     base.split(['-', '.']).find_map(|part| {

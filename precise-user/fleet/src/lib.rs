@@ -12,7 +12,6 @@ mod ask_tests;
 mod asked;
 mod bucket;
 mod census;
-mod compact;
 mod compare;
 #[cfg(test)]
 mod coverage_tests;
@@ -27,6 +26,7 @@ mod ledger;
 mod listing;
 #[doc(hidden)]
 pub mod made_day;
+mod making;
 mod manifest;
 mod names;
 mod part;

@@ -50,12 +50,12 @@ const COLUMNS: [Column; 17] = [
 
 /// Why a capture is not in the tables.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedInput {
     pub reason: NamedReason,
     pub what: String,
 }
 
-impl Refused {
+impl RefusedInput {
     fn new(reason: NamedReason, what: impl Into<String>) -> Self {
         Self { reason, what: what.into() }
     }
@@ -72,7 +72,7 @@ impl Refused {
     }
 }
 
-impl From<Full> for Refused {
+impl From<Full> for RefusedInput {
     fn from(Full(what): Full) -> Self {
         Self::new(NamedReason::TooLarge, format!("it has more {what} than a table has room for"))
     }
@@ -89,7 +89,7 @@ pub(crate) struct RawCapture<'a> {
 
 /// What a capture gave an hour.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum TakenSamples {
     /// None of its epochs is in the hour.
     Elsewhere,
     /// This number of samples, and whether the capture came late.
@@ -97,15 +97,15 @@ pub(crate) enum Taken {
 }
 
 /// Returns when a capture began and ended, in nanoseconds since the Unix epoch, if it can be.
-pub(crate) fn span(meta: &Meta, modified_ns: u64) -> Result<(u64, u64), Refused> {
+pub(crate) fn span(meta: &Meta, modified_ns: u64) -> Result<(u64, u64), RefusedInput> {
     let begin = meta.start_unix_ns;
     if begin == 0 {
-        return Err(Refused::new(NamedReason::NoTime, "it does not say when it began"));
+        return Err(RefusedInput::new(NamedReason::NoTime, "it does not say when it began"));
     }
     if modified_ns > 0 && begin > modified_ns.saturating_add(AHEAD_NS) {
         let ahead = (begin - modified_ns) / 1_000_000_000;
         let what = format!("it begins {ahead} s after its file was written: the clock of its node is ahead");
-        return Err(Refused::new(NamedReason::Future, what));
+        return Err(RefusedInput::new(NamedReason::Future, what));
     }
     let length = meta.epochs.last().map_or(0, |epoch| epoch.end_ns);
     Ok((begin, begin.saturating_add(length)))
@@ -113,18 +113,22 @@ pub(crate) fn span(meta: &Meta, modified_ns: u64) -> Result<(u64, u64), Refused>
 
 /// Adds what a capture has of an hour to `fold`. If it is refused, `fold` is as it was, but for
 /// texts that no row uses.
-pub(crate) fn take(fold: &mut Fold, hour: FleetHour, raw: &RawCapture<'_>) -> Result<Taken, Refused> {
+pub(crate) fn take(
+    fold: &mut Fold,
+    hour: FleetHour,
+    raw: &RawCapture<'_>,
+) -> Result<TakenSamples, RefusedInput> {
     let scan = CaptureScan::open(Arc::new(raw.bytes.clone()), raw.name, &LIMITS);
-    let scan = scan.map_err(|error| Refused::of(&error))?;
+    let scan = scan.map_err(|error| RefusedInput::of(&error))?;
     if scan.is_cut() {
-        return Err(Refused::new(NamedReason::Cut, "the recording was cut off before its end"));
+        return Err(RefusedInput::new(NamedReason::Cut, "the recording was cut off before its end"));
     }
     let meta = scan.meta();
     let (begin, end) = span(meta, raw.modified_ns)?;
     let places: Vec<Place> =
         meta.epochs.iter().map(|epoch| Place::of(begin.saturating_add(epoch.start_ns), hour)).collect();
     if !places.contains(&Place::Inside) {
-        return Ok(Taken::Elsewhere);
+        return Ok(TakenSamples::Elsewhere);
     }
     let mark = fold.mark();
     let taken = Reading::start(fold, meta, raw.name, places).and_then(|mut reading| {
@@ -141,14 +145,14 @@ pub(crate) fn take(fold: &mut Fold, hour: FleetHour, raw: &RawCapture<'_>) -> Re
         let read = scan.read(&COLUMNS, each);
         match stopped {
             Some(full) => Err(full.into()),
-            None => read.map_err(|error| Refused::of(&error)).map(|()| reading.finish(meta)),
+            None => read.map_err(|error| RefusedInput::of(&error)).map(|()| reading.finish(meta)),
         }
     });
     match taken {
         Ok(samples) => {
             let late = raw.modified_ns.saturating_sub(end) > LATE_NS;
             let what = late.then(|| "its file was written more than a day after its end".to_owned());
-            Ok(Taken::Samples(samples, what))
+            Ok(TakenSamples::Samples(samples, what))
         }
         Err(refused) => {
             fold.forget(mark);
@@ -202,7 +206,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn start(fold: &'a mut Fold, meta: &Meta, name: &str, places: Vec<Place>) -> Result<Self, Refused> {
+    fn start(fold: &'a mut Fold, meta: &Meta, name: &str, places: Vec<Place>) -> Result<Self, RefusedInput> {
         let host = &meta.machine.host;
         let label = name.rsplit_once('/').map_or("", |(label, _)| label);
         let cluster = cluster(label, host);

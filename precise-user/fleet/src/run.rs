@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bucket::{FleetBucket, FleetError};
-use crate::compact::{Made, compact_hour};
 use crate::day::compact_day;
 use crate::hour::FleetHour;
 use crate::listing::{RawFile, Wanted, raw_files};
+use crate::making::{Made, compact_hour};
 use crate::manifest::{MOST_NAMED, ManifestPart, NamedInput};
 use crate::tables::FleetTable;
 

@@ -12,14 +12,14 @@ use bytes::Bytes;
 use rustc_hash::FxHashSet;
 
 use crate::bucket::{FleetBucket, FleetError};
-use crate::encode::{self, Encoded, InputLine};
+use crate::encode::{self, EncodedPart, InputLine};
 use crate::fold::{Fold, RowKey};
 use crate::hash::digits;
 use crate::hour::FleetHour;
 use crate::listing::RawFile;
 use crate::manifest::{FleetManifest, FleetPeriod, MOST_NAMED, ManifestPart, NamedInput, NamedReason};
 use crate::part::{FleetPick, read_part};
-use crate::raw::{LARGEST, RawCapture, Refused, Taken, take};
+use crate::raw::{LARGEST, RawCapture, RefusedInput, TakenSamples, take};
 use crate::tables::{FleetTable, INPUTS};
 
 /// The bytes of one request for a capture.
@@ -170,7 +170,7 @@ impl<'a> Making<'a> {
         };
         let result = if object.bytes > LARGEST {
             let what = format!("it has {} bytes, and at most {LARGEST} are read", object.bytes);
-            Err(Refused { reason: NamedReason::TooLarge, what })
+            Err(RefusedInput { reason: NamedReason::TooLarge, what })
         } else {
             let Some(bytes) = whole(self.bucket, &object.name, object.bytes)? else {
                 // It was removed since it was listed.
@@ -187,19 +187,19 @@ impl<'a> Making<'a> {
                 taken
             } else {
                 let what = "another capture has the same contents".to_owned();
-                Err(Refused { reason: NamedReason::Duplicate, what })
+                Err(RefusedInput { reason: NamedReason::Duplicate, what })
             }
         };
         let said = match result {
-            Ok(Taken::Elsewhere) => None,
-            Ok(Taken::Samples(samples, late)) => {
+            Ok(TakenSamples::Elsewhere) => None,
+            Ok(TakenSamples::Samples(samples, late)) => {
                 self.any = true;
                 line.samples = samples;
-                late.map(|what| Refused { reason: NamedReason::Late, what })
+                late.map(|what| RefusedInput { reason: NamedReason::Late, what })
             }
             Err(refused) => Some(refused),
         };
-        if let Some(Refused { reason, what }) = said {
+        if let Some(RefusedInput { reason, what }) = said {
             self.any = true;
             (line.reason, line.what) = (reason.word(), what.clone());
             self.made.named.push(NamedInput { name: line.name.clone(), reason, what });
@@ -265,9 +265,9 @@ pub(crate) fn of_inputs(inputs: impl Iterator<Item = String>) -> String {
 pub(crate) fn write(
     bucket: &Arc<dyn FleetBucket>,
     name: String,
-    part: Encoded,
+    part: EncodedPart,
 ) -> Result<ManifestPart, FleetError> {
-    let Encoded { table, tier, bytes, rows, services } = part;
+    let EncodedPart { table, tier, bytes, rows, services } = part;
     let size = bytes.len() as u64;
     bucket.create(&name, Bytes::from(bytes))?;
     Ok(ManifestPart { table, tier, name, rows, bytes: size, services })
