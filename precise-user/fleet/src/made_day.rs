@@ -1,5 +1,5 @@
-//! The tables of a day of a large fleet that never was, without its captures. Not part of the public
-//! interface.
+//! The tables of a day of a large fleet that never was, without its captures. Not part of the
+//! public interface.
 
 use std::sync::Arc;
 
