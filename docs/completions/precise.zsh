@@ -914,6 +914,84 @@ _arguments "${_arguments_options[@]}" : \
 ':place -- Folder or s3\://BUCKET/PREFIX that captures are archived in:_files' \
 && ret=0
 ;;
+(report)
+_arguments "${_arguments_options[@]}" : \
+'--service=[Only this service, as in shop/web; '\'''\'' for samples without one]:NAME:_default' \
+'-e+[Only this event, as the captures name it]:EVENT:_default' \
+'--event=[Only this event, as the captures name it]:EVENT:_default' \
+'-n+[Show N groups of each event]:N:_default' \
+'--limit=[Show N groups of each event]:N:_default' \
+'--memory=[Hold at most about this many bytes of groups in memory]:BYTES:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'--last=[Ask about the hours before this one\: 24h, 7d]:TIME:_default' \
+'(--last)--time=[Ask about a day or an hour of UTC, or FROM..TO with both included]:SPAN:_default' \
+'*--by=[Group by these keys\: service, function, module, level, node, cluster, hour \[default\: service, or of one service function,module\]]:KEYS:_default' \
+'(--exact)--within=[Read a tier of days with fewer samples\: one that takes this long (2s), or that is this good (0.5%\: no share that is shown is less certain)]:TIME|PERCENT:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--json[Print JSON]' \
+'--exact[Read all samples; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':place -- Folder or s3\://BUCKET/PREFIX that captures are archived in:_files' \
+&& ret=0
+;;
+(latency)
+_arguments "${_arguments_options[@]}" : \
+'--service=[Only this service, as in shop/web; '\'''\'' for samples without one]:NAME:_default' \
+'-e+[Only this event, as the captures name it]:EVENT:_default' \
+'--event=[Only this event, as the captures name it]:EVENT:_default' \
+'-n+[Show N groups of each event]:N:_default' \
+'--limit=[Show N groups of each event]:N:_default' \
+'--memory=[Hold at most about this many bytes of groups in memory]:BYTES:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'--last=[Ask about the hours before this one\: 24h, 7d]:TIME:_default' \
+'(--last)--time=[Ask about a day or an hour of UTC, or FROM..TO with both included]:SPAN:_default' \
+'--by=[Group by these keys\: level, service, function, module, cluster, hour; or none]:KEYS:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':place -- Folder or s3\://BUCKET/PREFIX that captures are archived in:_files' \
+&& ret=0
+;;
+(diff)
+_arguments "${_arguments_options[@]}" : \
+'--service=[Only this service, as in shop/web; '\'''\'' for samples without one]:NAME:_default' \
+'-e+[Only this event, as the captures name it]:EVENT:_default' \
+'--event=[Only this event, as the captures name it]:EVENT:_default' \
+'-n+[Show N groups of each event]:N:_default' \
+'--limit=[Show N groups of each event]:N:_default' \
+'--memory=[Hold at most about this many bytes of groups in memory]:BYTES:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'--before=[The time before\: a day or an hour of UTC, or FROM..TO with both included]:SPAN:_default' \
+'--after=[The time after]:SPAN:_default' \
+'*--by=[Group by these keys\: service, function, module, level, node, cluster \[default\: service, or of one service function,module\]]:KEYS:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':place -- Folder or s3\://BUCKET/PREFIX that captures are archived in:_files' \
+&& ret=0
+;;
+(types)
+_arguments "${_arguments_options[@]}" : \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::_any:_default' \
+&& ret=0
+;;
 (help)
 _arguments "${_arguments_options[@]}" : \
 ":: :_precise__subcmd__fleet__subcmd__help_commands" \
@@ -927,6 +1005,22 @@ _arguments "${_arguments_options[@]}" : \
         curcontext="${curcontext%:*:*}:precise-fleet-help-command-$line[1]:"
         case $line[1] in
             (compact)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(report)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(latency)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(diff)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(types)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
@@ -1188,6 +1282,22 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(report)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(latency)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(diff)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(types)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
         esac
     ;;
 esac
@@ -1265,7 +1375,7 @@ _precise_commands() {
 'flamegraph:Draw a flame graph of the call chains (record -g)' \
 'heatmap:Draw the samples of a capture over time' \
 'archive:Store captures under a label, in a folder or an object store' \
-'fleet:Make tables of the captures of many machines, for precise and for SQL' \
+'fleet:Make tables of the captures of many machines, and ask them' \
 'export:Convert a capture to pprof, folded stacks, CSV or JSON' \
 'mcp:Answer the questions of agents about captures (Model Context Protocol)' \
 'list:List the presets and events of this machine' \
@@ -1357,6 +1467,10 @@ _precise__subcmd__flamegraph_commands() {
 _precise__subcmd__fleet_commands() {
     local commands; commands=(
 'compact:Add the captures of a place up to tables by hour and day' \
+'report:Show where the samples of many machines are' \
+'latency:Show how long the memory accesses of many machines take' \
+'diff:Show what changed on many machines from one time to another' \
+'types:' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'precise fleet commands' commands "$@"
@@ -1366,10 +1480,19 @@ _precise__subcmd__fleet__subcmd__compact_commands() {
     local commands; commands=()
     _describe -t commands 'precise fleet compact commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__fleet__subcmd__diff_commands] )) ||
+_precise__subcmd__fleet__subcmd__diff_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet diff commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__fleet__subcmd__help_commands] )) ||
 _precise__subcmd__fleet__subcmd__help_commands() {
     local commands; commands=(
 'compact:Add the captures of a place up to tables by hour and day' \
+'report:Show where the samples of many machines are' \
+'latency:Show how long the memory accesses of many machines take' \
+'diff:Show what changed on many machines from one time to another' \
+'types:' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'precise fleet help commands' commands "$@"
@@ -1379,10 +1502,45 @@ _precise__subcmd__fleet__subcmd__help__subcmd__compact_commands() {
     local commands; commands=()
     _describe -t commands 'precise fleet help compact commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__fleet__subcmd__help__subcmd__diff_commands] )) ||
+_precise__subcmd__fleet__subcmd__help__subcmd__diff_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet help diff commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__fleet__subcmd__help__subcmd__help_commands] )) ||
 _precise__subcmd__fleet__subcmd__help__subcmd__help_commands() {
     local commands; commands=()
     _describe -t commands 'precise fleet help help commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__help__subcmd__latency_commands] )) ||
+_precise__subcmd__fleet__subcmd__help__subcmd__latency_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet help latency commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__help__subcmd__report_commands] )) ||
+_precise__subcmd__fleet__subcmd__help__subcmd__report_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet help report commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__help__subcmd__types_commands] )) ||
+_precise__subcmd__fleet__subcmd__help__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet help types commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__latency_commands] )) ||
+_precise__subcmd__fleet__subcmd__latency_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet latency commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__report_commands] )) ||
+_precise__subcmd__fleet__subcmd__report_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet report commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__fleet__subcmd__types_commands] )) ||
+_precise__subcmd__fleet__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise fleet types commands' commands "$@"
 }
 (( $+functions[_precise__subcmd__heatmap_commands] )) ||
 _precise__subcmd__heatmap_commands() {
@@ -1417,7 +1575,7 @@ _precise__subcmd__help_commands() {
 'flamegraph:Draw a flame graph of the call chains (record -g)' \
 'heatmap:Draw the samples of a capture over time' \
 'archive:Store captures under a label, in a folder or an object store' \
-'fleet:Make tables of the captures of many machines, for precise and for SQL' \
+'fleet:Make tables of the captures of many machines, and ask them' \
 'export:Convert a capture to pprof, folded stacks, CSV or JSON' \
 'mcp:Answer the questions of agents about captures (Model Context Protocol)' \
 'list:List the presets and events of this machine' \
@@ -1509,6 +1667,10 @@ _precise__subcmd__help__subcmd__flamegraph_commands() {
 _precise__subcmd__help__subcmd__fleet_commands() {
     local commands; commands=(
 'compact:Add the captures of a place up to tables by hour and day' \
+'report:Show where the samples of many machines are' \
+'latency:Show how long the memory accesses of many machines take' \
+'diff:Show what changed on many machines from one time to another' \
+'types:' \
     )
     _describe -t commands 'precise help fleet commands' commands "$@"
 }
@@ -1516,6 +1678,26 @@ _precise__subcmd__help__subcmd__fleet_commands() {
 _precise__subcmd__help__subcmd__fleet__subcmd__compact_commands() {
     local commands; commands=()
     _describe -t commands 'precise help fleet compact commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__help__subcmd__fleet__subcmd__diff_commands] )) ||
+_precise__subcmd__help__subcmd__fleet__subcmd__diff_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help fleet diff commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__help__subcmd__fleet__subcmd__latency_commands] )) ||
+_precise__subcmd__help__subcmd__fleet__subcmd__latency_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help fleet latency commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__help__subcmd__fleet__subcmd__report_commands] )) ||
+_precise__subcmd__help__subcmd__fleet__subcmd__report_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help fleet report commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__help__subcmd__fleet__subcmd__types_commands] )) ||
+_precise__subcmd__help__subcmd__fleet__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help fleet types commands' commands "$@"
 }
 (( $+functions[_precise__subcmd__help__subcmd__heatmap_commands] )) ||
 _precise__subcmd__help__subcmd__heatmap_commands() {

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bucket::FleetBucket;
-use crate::census::{Counted, FleetCensus, count};
+use crate::census::{CountedNodes, FleetCensus, count};
 use crate::gather::{Gather, Gathered};
 use crate::question::{AskError, FleetKey, FleetQuestion};
-use crate::sources::Sources;
+use crate::sources::SpanSources;
 use crate::span::FleetSpan;
 use crate::tables::{FleetTable, THINNER};
 
@@ -59,23 +59,23 @@ pub struct FleetRead {
 }
 
 /// The manifests of a question, and its nodes.
-pub(crate) struct Opened {
-    pub sources: Sources,
-    pub counted: Counted,
+pub(crate) struct OpenedTables {
+    pub sources: SpanSources,
+    pub counted: CountedNodes,
 }
 
-impl Opened {
+impl OpenedTables {
     /// Opens the tables of a span.
     pub fn new(
         bucket: &Arc<dyn FleetBucket>,
         question: &FleetQuestion,
         span: FleetSpan,
     ) -> Result<Self, AskError> {
-        let sources = Sources::find(bucket, span)?;
+        let sources = SpanSources::find(bucket, span)?;
         if sources.hours.is_empty() {
             return Err(AskError::NoTables(span));
         }
-        let before = Sources::find(bucket, span.before())?;
+        let before = SpanSources::find(bucket, span.before())?;
         let counted = count(bucket, &sources, &before, question.event.as_deref())?;
         Ok(Self { sources, counted })
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::bucket::{FleetBucket, FleetError};
 use crate::fold::{EventKey, NodeKey};
 use crate::part::{FleetBatch, FleetPick, read_part};
-use crate::sources::Sources;
+use crate::sources::SpanSources;
 use crate::spread::GROUPS;
 use crate::tables::{CLUSTER, EVENT, FleetTable, KIND, LEDGER, NODE, NODE_GROUP, UNIT};
 
@@ -21,17 +21,17 @@ const NAMED: usize = 5;
 /// The nodes of a fleet in a span of time.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct FleetCensus {
-    /// Nodes that reported in the 24 hours before; `None` if there are no tables of these.
+    /// MetNodes that reported in the 24 hours before; `None` if there are no tables of these.
     pub expected: Option<u64>,
-    /// Nodes that reported in the span.
+    /// MetNodes that reported in the span.
     pub reported: u64,
-    /// Nodes that were expected, or reported.
+    /// MetNodes that were expected, or reported.
     pub known: u64,
-    /// Nodes that were expected and did not report.
+    /// MetNodes that were expected and did not report.
     pub silent: u64,
     /// The first of the silent nodes, by name.
     pub silent_nodes: Vec<String>,
-    /// Nodes of which the verdict of at least one capture is not precise.
+    /// MetNodes of which the verdict of at least one capture is not precise.
     pub degraded: u64,
     /// The first of these nodes, by name, and what was found.
     pub degraded_nodes: Vec<FleetFinding>,
@@ -49,7 +49,7 @@ pub struct FleetFinding {
 /// What became of the samples of an event, on all nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct FleetLedger {
-    /// Nodes that took samples of the event.
+    /// MetNodes that took samples of the event.
     pub nodes: u64,
     /// Captures.
     pub captures: u64,
@@ -90,7 +90,7 @@ impl FleetLedger {
 
 /// The nodes of a span, and the ledgers of events.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct CountedNodes {
     pub census: FleetCensus,
     pub ledgers: BTreeMap<EventKey, FleetLedger>,
 }
@@ -105,12 +105,12 @@ fn column(name: &str) -> Option<FlatColumn> {
 
 /// The nodes that were met, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Nodes {
+pub(crate) struct MetNodes {
     numbers: FxHashMap<String, FxHashMap<String, u32>>,
     pub items: Vec<NodeKey>,
 }
 
-impl Nodes {
+impl MetNodes {
     pub fn number(&mut self, cluster: &str, node: &str) -> u32 {
         if let Some(number) = self.numbers.get(node).and_then(|of| of.get(cluster)) {
             return *number;
@@ -134,18 +134,18 @@ impl Nodes {
     }
 }
 
-fn node(nodes: &mut Nodes, batch: &FleetBatch<'_>, row: usize) -> u32 {
+fn node(nodes: &mut MetNodes, batch: &FleetBatch<'_>, row: usize) -> u32 {
     nodes.number(batch.text(0, row).unwrap_or_default(), batch.text(1, row).unwrap_or_default())
 }
 
 /// Counts the nodes of a span. `before` is the day before; of the events, only those of `event`.
 pub(crate) fn count(
     bucket: &Arc<dyn FleetBucket>,
-    sources: &Sources,
-    before: &Sources,
+    sources: &SpanSources,
+    before: &SpanSources,
     event: Option<&str>,
-) -> Result<Counted, FleetError> {
-    let mut nodes = Nodes::default();
+) -> Result<CountedNodes, FleetError> {
+    let mut nodes = MetNodes::default();
     let (mut expected, mut reported) = (FxHashSet::default(), FxHashSet::default());
     for source in before.parts(FleetTable::Ledger, 0, true) {
         read_part(bucket, source.part, &FleetPick::default(), &[CLUSTER, NODE], |batch| {
@@ -203,7 +203,7 @@ pub(crate) fn count(
         ledger.close();
         (key, ledger)
     };
-    Ok(Counted { census, ledgers: of_events.into_iter().map(closed).collect() })
+    Ok(CountedNodes { census, ledgers: of_events.into_iter().map(closed).collect() })
 }
 
 /// Returns the place of the event of a row in a list, which it is added to.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::asked::{FleetAsked, Opened};
+use crate::asked::{FleetAsked, OpenedTables};
 use crate::bucket::FleetBucket;
 use crate::census::FleetLedger;
 use crate::fold::EventKey;
@@ -115,7 +115,7 @@ pub fn fleet_diff(
     [before, after]: [FleetSpan; 2],
 ) -> Result<FleetDiff, AskError> {
     let side = |span: FleetSpan| -> Result<Side, AskError> {
-        let opened = Opened::new(bucket, question, span)?;
+        let opened = OpenedTables::new(bucket, question, span)?;
         let gathered = Gather::<SampleSums>::read(bucket, &opened.sources, question, 0)?;
         let asked = opened.asked(question, 0, &gathered)?;
         let sections = gathered.named(bucket, &opened.sources)?;

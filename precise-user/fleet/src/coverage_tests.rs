@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::encode::{self, Encoded};
+use super::encode::{self, EncodedPart};
 use super::fold::{EventKey, Fold, NodeKey, RowKey, Sums, SymbolTexts};
 use super::hash::Random;
 use super::spread::{GROUPS, Spread, percentile, share_change};
@@ -68,7 +68,7 @@ fn fleet(seed: u64) -> Arc<dyn FleetBucket> {
         let key = NodeKey { node: format!("n{seed}-{node}"), cluster: String::new() };
         let node = fold.node(key).unwrap();
         // A node may sample twice as often as others, and has more or less to do.
-        let period = if random.next() % 2 == 0 { 1000 } else { 2000 };
+        let period = if random.next().is_multiple_of(2) { 1000 } else { 2000 };
         let busy = random.factor(0.5) * 1000.0 / f64::from(period);
         for service in 0..SERVICES {
             let name = format!("s{service}");
@@ -112,7 +112,7 @@ fn written(mut fold: Fold) -> Arc<dyn FleetBucket> {
     let mut symbols: Vec<_> = fold.symbols.clone().into_iter().collect();
     symbols.sort_unstable_by_key(|(id, _)| *id);
     let mut parts = Vec::new();
-    let mut put = |part: Option<Encoded>, tier| {
+    let mut put = |part: Option<EncodedPart>, tier| {
         let part = part.unwrap();
         let name = part.table.of_day(day(), tier, "x");
         bucket.put(&name, part.bytes.clone(), 1);

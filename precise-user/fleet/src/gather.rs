@@ -6,13 +6,13 @@ use precise_capture::FlatColumn;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError};
-use crate::census::Nodes;
+use crate::census::MetNodes;
 use crate::fold::EventKey;
 use crate::hour::FleetHour;
 use crate::names::{FunctionName, names};
 use crate::part::{FleetBatch, FleetPick, read_part};
 use crate::question::{FleetKey, FleetQuestion};
-use crate::sources::Sources;
+use crate::sources::SpanSources;
 use crate::spread::Spread;
 use crate::tables::{self, FleetTable};
 
@@ -23,7 +23,7 @@ pub(crate) trait Gathered: Default {
     /// The columns that [`Self::add`] reads, from [`FIRST`] on.
     const COLUMNS: &'static [FlatColumn];
     /// Adds a row, of which each sample stands for `scale`.
-    fn add(&mut self, row: Row<'_, '_>);
+    fn add(&mut self, row: GatheredRow<'_, '_>);
     fn merge(&mut self, other: Self);
     fn weight(&self) -> u64;
     /// About how many bytes it takes.
@@ -35,7 +35,7 @@ const FIRST: usize = 6;
 
 /// A row of a part.
 #[derive(Clone, Copy)]
-pub(crate) struct Row<'a, 'b> {
+pub(crate) struct GatheredRow<'a, 'b> {
     batch: &'a FleetBatch<'b>,
     row: usize,
     pub scale: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Row<'a, 'b> {
     pub weight: u64,
 }
 
-impl Row<'_, '_> {
+impl GatheredRow<'_, '_> {
     pub fn large(&self, at: usize) -> Option<u64> {
         self.batch.large(FIRST + at).get(self.row).copied().flatten()
     }
@@ -65,7 +65,7 @@ struct GroupNumbers {
 }
 
 /// What was gathered of the rows that may be added up.
-pub(crate) struct Section<S> {
+pub(crate) struct GatheredSection<S> {
     pub key: EventKey,
     groups: FxHashMap<GroupNumbers, u32>,
     sums: Vec<(GroupNumbers, S)>,
@@ -85,8 +85,8 @@ pub(crate) struct Gather<S> {
     first: FleetHour,
     services: Texts,
     levels: Texts,
-    nodes: Nodes,
-    pub sections: Vec<Section<S>>,
+    nodes: MetNodes,
+    pub sections: Vec<GatheredSection<S>>,
     /// The number of rows.
     pub rows: u64,
     /// The number of parts that were read, and their size.
@@ -155,7 +155,7 @@ impl<S: Gathered> Gather<S> {
     /// Adds up the rows of a question, of a tier.
     pub fn read(
         bucket: &Arc<dyn FleetBucket>,
-        sources: &Sources,
+        sources: &SpanSources,
         question: &FleetQuestion,
         tier: u8,
     ) -> Result<Self, FleetError> {
@@ -166,7 +166,7 @@ impl<S: Gathered> Gather<S> {
             first: sources.span.first,
             services: Texts::default(),
             levels: Texts::default(),
-            nodes: Nodes::default(),
+            nodes: MetNodes::default(),
             sections: Vec::new(),
             rows: 0,
             parts: 0,
@@ -187,7 +187,7 @@ impl<S: Gathered> Gather<S> {
                 columns.len() - 1
             })
         };
-        // Nodes are counted if a service is asked for: the tables of latencies have none.
+        // MetNodes are counted if a service is asked for: the tables of latencies have none.
         let nodes =
             S::TABLE == FleetTable::Hour && (question.has(FleetKey::Node) || question.service.is_some());
         let function = question.has(FleetKey::Function) || question.has(FleetKey::Module);
@@ -275,7 +275,7 @@ impl<S: Gathered> Gather<S> {
                 }
             }
             let value = |of: &[Option<u64>]| of.get(row).copied().flatten().unwrap_or(0);
-            let row = Row {
+            let row = GatheredRow {
                 batch,
                 row,
                 scale,
@@ -314,7 +314,7 @@ impl<S: Gathered> Gather<S> {
         let [event, unit, kind] = [0, 1, 2].map(|at| batch.text(at, row).unwrap_or_default().to_owned());
         let key = EventKey { event, unit, kind };
         self.sections.iter().position(|section| section.key == key).unwrap_or_else(|| {
-            self.sections.push(Section {
+            self.sections.push(GatheredSection {
                 key,
                 groups: FxHashMap::default(),
                 sums: Vec::new(),
@@ -363,7 +363,7 @@ impl<S: Gathered> Gather<S> {
     pub fn named(
         self,
         bucket: &Arc<dyn FleetBucket>,
-        sources: &Sources,
+        sources: &SpanSources,
     ) -> Result<Vec<NamedSection<S>>, FleetError> {
         let mut functions = FxHashMap::default();
         if self.by.contains(&FleetKey::Function) || self.by.contains(&FleetKey::Module) {
@@ -454,7 +454,7 @@ impl Gathered for SampleSums {
     const TABLE: FleetTable = FleetTable::Hour;
     const COLUMNS: &'static [FlatColumn] = &[tables::LATENCY_SUM, tables::LATENCY_MAX];
 
-    fn add(&mut self, row: Row<'_, '_>) {
+    fn add(&mut self, row: GatheredRow<'_, '_>) {
         self.kept = self.kept.saturating_add(row.count);
         self.samples = self.samples.saturating_add(row.count.saturating_mul(row.scale));
         self.spread.add(row.group, row.count, row.weight);
@@ -509,7 +509,7 @@ impl Gathered for LatencySums {
     const TABLE: FleetTable = FleetTable::Latency;
     const COLUMNS: &'static [FlatColumn] = &[tables::BUCKET];
 
-    fn add(&mut self, row: Row<'_, '_>) {
+    fn add(&mut self, row: GatheredRow<'_, '_>) {
         let bucket = row.small(0).filter(|bucket| *bucket < precise_common::latency::BUCKETS);
         let Some(bucket) = bucket.and_then(|bucket| u8::try_from(bucket).ok()) else { return };
         self.samples = self.samples.saturating_add(row.count);

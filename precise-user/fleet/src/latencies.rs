@@ -6,7 +6,7 @@ use precise_common::latency::RELATIVE_ERROR;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::asked::{FleetAsked, Opened};
+use crate::asked::{FleetAsked, OpenedTables};
 use crate::bucket::FleetBucket;
 use crate::gather::{Gather, Gathered as _, LatencySums, NamedSection};
 use crate::question::{AskError, FleetKey, FleetQuestion};
@@ -80,7 +80,7 @@ pub fn fleet_latency(
     bucket: &Arc<dyn FleetBucket>,
     question: &FleetQuestion,
 ) -> Result<FleetLatency, AskError> {
-    let opened = Opened::new(bucket, question, question.span)?;
+    let opened = OpenedTables::new(bucket, question, question.span)?;
     let gathered = Gather::<LatencySums>::read(bucket, &opened.sources, question, 0)?;
     let asked = opened.asked(question, 0, &gathered)?;
     let sections = gathered.named(bucket, &opened.sources)?;

@@ -1,12 +1,12 @@
-//! The tables of a day of a large fleet that never was, without its captures. Not part of the public
-//! interface.
+//! The tables of a day of a large fleet that never was, without its captures. Not part of the
+//! public interface.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::bucket::{FleetBucket, FleetError};
-use crate::encode::{self, Encoded};
+use crate::encode::{self, EncodedPart};
 use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts};
 use crate::hash::{Random, node_group};
 use crate::hour::FleetDay;
@@ -46,7 +46,7 @@ impl MadeDay {
             let mut fold = self.fold(first, (first + 20).min(self.services)).map_err(wrong)?;
             fold.rank();
             fold.add_up();
-            let mut put = |part: Option<Encoded>, tier: Option<u8>| -> Result<(), FleetError> {
+            let mut put = |part: Option<EncodedPart>, tier: Option<u8>| -> Result<(), FleetError> {
                 let Some(part) = part else { return Ok(()) };
                 let name = part.table.of_day(self.day, tier, &number.to_string());
                 let (table, rows, services, bytes) =

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::asked::{FleetAsked, Opened};
+use crate::asked::{FleetAsked, OpenedTables};
 use crate::bucket::FleetBucket;
 use crate::census::FleetLedger;
 use crate::gather::{Gather, Gathered as _, NamedSection, SampleSums};
@@ -112,7 +112,7 @@ pub fn fleet_report(
     question: &FleetQuestion,
     mut clock: impl FnMut() -> Duration,
 ) -> Result<FleetReport, AskError> {
-    let opened = Opened::new(bucket, question, question.span)?;
+    let opened = OpenedTables::new(bucket, question, question.span)?;
     let read = |tier: u8| answer(bucket, question, &opened, tier);
     // Hours have no tiers.
     let highest = if question.has(FleetKey::Hour) { 0 } else { opened.sources.highest_tier() };
@@ -156,7 +156,7 @@ fn widest(report: &FleetReport) -> f64 {
 fn answer(
     bucket: &Arc<dyn FleetBucket>,
     question: &FleetQuestion,
-    opened: &Opened,
+    opened: &OpenedTables,
     tier: u8,
 ) -> Result<FleetReport, AskError> {
     let gathered = Gather::<SampleSums>::read(bucket, &opened.sources, question, tier)?;
@@ -173,7 +173,11 @@ pub(crate) fn total(section: &NamedSection<SampleSums>) -> SampleSums {
     total
 }
 
-fn of_event(section: NamedSection<SampleSums>, question: &FleetQuestion, opened: &Opened) -> FleetEvent {
+fn of_event(
+    section: NamedSection<SampleSums>,
+    question: &FleetQuestion,
+    opened: &OpenedTables,
+) -> FleetEvent {
     let total = total(&section);
     let ledger = opened.counted.ledgers.get(&section.key).cloned().unwrap_or_default();
     let NamedSection { key, groups, cut, cut_groups, cut_weight, nodes } = section;
@@ -224,6 +228,6 @@ fn of_event(section: NamedSection<SampleSums>, question: &FleetQuestion, opened:
 /// Returns the answer of a tier.
 #[cfg(test)]
 pub(crate) fn of_tier(bucket: &Arc<dyn FleetBucket>, question: &FleetQuestion, tier: u8) -> FleetReport {
-    let opened = Opened::new(bucket, question, question.span).unwrap();
+    let opened = OpenedTables::new(bucket, question, question.span).unwrap();
     answer(bucket, question, &opened, tier).unwrap()
 }

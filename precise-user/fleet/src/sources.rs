@@ -9,7 +9,7 @@ use crate::span::FleetSpan;
 use crate::tables::{FleetTable, THINNER, TIERS};
 
 /// The manifests of a span.
-pub(crate) struct Sources {
+pub(crate) struct SpanSources {
     pub span: FleetSpan,
     /// The hours that have tables.
     pub hours: Vec<(FleetHour, FleetManifest)>,
@@ -27,7 +27,7 @@ pub(crate) struct SourcePart<'a> {
     pub scale: u64,
 }
 
-impl Sources {
+impl SpanSources {
     /// Finds the tables of a span: one listing a day.
     pub fn find(bucket: &Arc<dyn FleetBucket>, span: FleetSpan) -> Result<Self, FleetError> {
         let mut found = Self { span, hours: Vec::new(), days: Vec::new(), of_days: Vec::new() };

@@ -417,7 +417,8 @@ mod tests {
         assert!(share.low < 0.34 && share.high > 0.66, "{share:?}");
         // One group: only its samples are known.
         let (mut part, mut whole) = (Spread::default(), Spread::default());
-        (part.add(3, 30, 30), whole.add(3, 100, 100));
+        part.add(3, 30, 30);
+        whole.add(3, 100, 100);
         assert!(close(part.share_of(&whole).low, 0.2189), "{:?}", part.share_of(&whole));
         assert_eq!(Spread::default().share_of(&Spread::default()).high, 1.0);
     }
@@ -429,8 +430,10 @@ mod tests {
             ([Spread::default(), Spread::default()], [Spread::default(), Spread::default()]);
         for group in 0..32 {
             let part = 10_000 + 2000 * u64::from(group);
-            (before[0].add(group, part, part), before[1].add(group, 100_000, 100_000));
-            (after[0].add(group, part + 5000, part + 5000), after[1].add(group, 100_000, 100_000));
+            before[0].add(group, part, part);
+            before[1].add(group, 100_000, 100_000);
+            after[0].add(group, part + 5000, part + 5000);
+            after[1].add(group, 100_000, 100_000);
         }
         let [b, a] = [&before, &after].map(|[part, whole]| [part, whole]);
         let found = share_change(b, a);

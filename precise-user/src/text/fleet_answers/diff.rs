@@ -8,8 +8,8 @@ use precise_views::render::number::{cycles, short};
 use precise_views::render::table::{Table, TableColumn};
 
 use super::{
-    Lines, average_field, doubts, first_fields, head, interval_fields, key_cells, key_columns, ledger_line,
-    legend, sentence, share, warning,
+    AnswerLines, average_field, doubts, first_fields, head, interval_fields, key_cells, key_columns,
+    ledger_line, legend, sentence, share, warning,
 };
 
 /// Formats what changed in a fleet.
@@ -129,7 +129,7 @@ pub fn diff_csv(diff: &FleetDiff, separator: &str) -> String {
     }
     names.extend(["p", "changed", "latency_avg_before", "latency_avg_after"].map(str::to_owned));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut lines = Lines::new(separator, &diff.by, &names);
+    let mut lines = AnswerLines::new(separator, &diff.by, &names);
     for event in &diff.events {
         for group in &event.groups {
             let mut fields = first_fields([&event.event, &event.unit, &event.kind], &group.values);

@@ -7,7 +7,7 @@ use precise_views::render::number::{cycles, short};
 use precise_views::render::table::{Table, TableColumn};
 
 use super::{
-    Lines, doubts, first_fields, head, interval_fields, key_cells, key_columns, legend, sentence, share,
+    AnswerLines, doubts, first_fields, head, interval_fields, key_cells, key_columns, legend, sentence, share,
 };
 
 fn percentiles(of: &FleetDistribution) -> [Option<FleetPercentile>; 4] {
@@ -86,7 +86,7 @@ pub fn latency_csv(latency: &FleetLatency, separator: &str) -> String {
         names.extend(["", "_low", "_high"].map(|end| format!("{percentile}{end}")));
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut lines = Lines::new(separator, &latency.by, &names);
+    let mut lines = AnswerLines::new(separator, &latency.by, &names);
     for event in &latency.events {
         let all = Some(&event.all).filter(|_| latency.by.is_empty());
         for of in event.groups.iter().chain(all) {

@@ -199,12 +199,12 @@ fn key_cells<'a>(values: &'a [Option<String>], by: &'a [FleetKey]) -> impl Itera
 }
 
 /// Separated values, a header first.
-struct Lines<'a> {
+struct AnswerLines<'a> {
     separator: &'a str,
     out: String,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> AnswerLines<'a> {
     fn new(separator: &'a str, by: &[FleetKey], names: &[&str]) -> Self {
         let mut lines = Self { separator, out: String::new() };
         let first = ["event", "unit", "kind"].into_iter().chain(by.iter().map(|key| key.name()));

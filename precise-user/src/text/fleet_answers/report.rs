@@ -7,8 +7,8 @@ use precise_views::render::number::{cycles, short};
 use precise_views::render::table::{Table, TableColumn};
 
 use super::{
-    Lines, average_field, doubts, first_fields, head, interval_fields, key_cells, key_columns, ledger_line,
-    legend, sentence, share, warning,
+    AnswerLines, average_field, doubts, first_fields, head, interval_fields, key_cells, key_columns,
+    ledger_line, legend, sentence, share, warning,
 };
 
 /// Formats where the samples of a fleet are.
@@ -97,7 +97,7 @@ pub fn report_csv(report: &FleetReport, separator: &str) -> String {
         "latency_max",
         "tier",
     ];
-    let mut lines = Lines::new(separator, &report.by, &names);
+    let mut lines = AnswerLines::new(separator, &report.by, &names);
     for event in &report.events {
         for group in &event.groups {
             let mut fields = first_fields([&event.event, &event.unit, &event.kind], &group.values);
