@@ -18,11 +18,11 @@ use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor};
 use super::batch::{ColumnValues, DistinctTexts};
 use super::file_output::FileOutput;
 use super::flat::{self, FlatColumn};
+use super::flat_columns::FlatGroup;
 use super::group_file::footer;
 use super::limits::ReadLimits;
 use super::ranged::{RangeSource, Ranged};
 use super::read::{answering_panics, check_chunks, footer as read_footer, value};
-use super::flat_columns::FlatGroup;
 use super::read_error::{ReadError, Stop};
 
 /// A table that is being written to memory.

@@ -188,8 +188,7 @@ fn read_chunks(
             OpenedCapture::new(source, label, limits)?;
         let (file, parts) = (Arc::new(file), wanted(&meta));
         let mut rows = Rows::new(meta, parts, limits, kept);
-        let mut groups =
-            GroupReader::all(&file, &metadata, limits.pages(), parts != Projection::EVERYTHING);
+        let mut groups = GroupReader::all(&file, &metadata, limits.pages(), parts != Projection::EVERYTHING);
         groups
             .try_for_each(|group| rows.add(&mut group?))
             .map_err(|stop| stop.of(label, (claimed, limits.rows)))?;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::batch::ColumnValues;
 use super::file::Column;
+use super::flat_columns::FlatGroup;
 use super::limits::ReadLimits;
 use super::ranged::RangeSource;
 use super::read::{OpenedCapture, all_rows, answering_panics};
-use super::flat_columns::FlatGroup;
 use super::read_error::ReadError;
 use precise_model::Meta;
 
