@@ -23,7 +23,8 @@ use precise::symbols::{KERNEL, KernelSymbols, SymbolOptions};
 
 /// The share of accesses through pointers that must have a type, in percent.
 const WANTED: f64 = 45.0;
-/// Where the compiler expects the number that protects the stack, until Linux 6.14. It is no variable.
+/// Where the compiler expects the number that protects the stack, until Linux 6.14. It is no
+/// variable.
 const STACK_PROTECTOR: u64 = 0x28;
 
 fn main() -> Result<ExitCode> {

@@ -70,8 +70,8 @@ impl Instruction {
     }
 
     /// Returns whether the instruction may stand in front of a kernel function's own code: the
-    /// landing pad of indirect branches, or the five bytes over which the kernel's tracer is patched
-    /// as a call. Neither changes a register.
+    /// landing pad of indirect branches, or the five bytes over which the kernel's tracer is
+    /// patched as a call. Neither changes a register.
     pub fn precedes_kernel_code(&self) -> bool {
         use iced_x86::Mnemonic::{Call, Endbr64, Nop};
         match self.decoded.mnemonic() {

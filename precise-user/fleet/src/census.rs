@@ -21,17 +21,17 @@ const NAMED: usize = 5;
 /// The nodes of a fleet in a span of time.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct FleetCensus {
-    /// MetNodes that reported in the 24 hours before; `None` if there are no tables of these.
+    /// Nodes that reported in the 24 hours before; `None` if there are no tables of these.
     pub expected: Option<u64>,
-    /// MetNodes that reported in the span.
+    /// Nodes that reported in the span.
     pub reported: u64,
-    /// MetNodes that were expected, or reported.
+    /// Nodes that were expected, or reported.
     pub known: u64,
-    /// MetNodes that were expected and did not report.
+    /// Nodes that were expected and did not report.
     pub silent: u64,
     /// The first of the silent nodes, by name.
     pub silent_nodes: Vec<String>,
-    /// MetNodes of which the verdict of at least one capture is not precise.
+    /// Nodes of which the verdict of at least one capture is not precise.
     pub degraded: u64,
     /// The first of these nodes, by name, and what was found.
     pub degraded_nodes: Vec<FleetFinding>,
@@ -49,7 +49,7 @@ pub struct FleetFinding {
 /// What became of the samples of an event, on all nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct FleetLedger {
-    /// MetNodes that took samples of the event.
+    /// Nodes that took samples of the event.
     pub nodes: u64,
     /// Captures.
     pub captures: u64,

@@ -187,7 +187,7 @@ impl<S: Gathered> Gather<S> {
                 columns.len() - 1
             })
         };
-        // MetNodes are counted if a service is asked for: the tables of latencies have none.
+        // Nodes are counted if a service is asked for: the tables of latencies have none.
         let nodes =
             S::TABLE == FleetTable::Hour && (question.has(FleetKey::Node) || question.service.is_some());
         let function = question.has(FleetKey::Function) || question.has(FleetKey::Module);

@@ -126,8 +126,8 @@ impl Btf {
         rest.chunks_exact(8).filter_map(|parameter| parameter.get(4..)?.try_get_u32_le().ok())
     }
 
-    /// Returns the variables of a section: their ids, their distances from the start of the section,
-    /// and their sizes in bytes.
+    /// Returns the variables of a section: their ids, their distances from the start of the
+    /// section, and their sizes in bytes.
     pub fn variables(&self, id: u32) -> impl Iterator<Item = (u32, u32, u32)> {
         let found = self.get(id).filter(|(head, _)| head.kind() == KIND_DATASEC);
         let rest = found.map_or(&[][..], |(_, rest)| rest);

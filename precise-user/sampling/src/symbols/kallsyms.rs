@@ -145,8 +145,8 @@ impl Kallsyms {
         std::str::from_utf8(name).unwrap_or_default()
     }
 
-    /// Returns the address of the first symbol with a name, a variable before a function. This reads
-    /// the whole file.
+    /// Returns the address of the first symbol with a name, a variable before a function. This
+    /// reads the whole file.
     ///
     /// # Errors
     ///

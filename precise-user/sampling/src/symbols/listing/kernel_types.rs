@@ -31,7 +31,7 @@ const MAX_FIELDS: usize = 8192;
 
 /// The types of a kernel, or of a kernel and one of its modules.
 #[derive(Debug)]
-pub(super) struct KernelTypes {
+pub(super) struct BtfTypes {
     btf: Btf,
     /// Functions by name.
     functions: Vec<u32>,
@@ -50,7 +50,7 @@ struct PerCpuVariables {
     variables: Vec<(u64, u64, u32)>,
 }
 
-impl KernelTypes {
+impl BtfTypes {
     pub fn new(btf: Btf) -> Self {
         let (mut functions, mut typedefs) = (Vec::new(), FxHashMap::default());
         for id in btf.ids() {
@@ -124,8 +124,8 @@ impl KernelTypes {
     /// Returns the prototype of a function; `None` if it is not known, or if functions of that name
     /// have several.
     fn prototype(&self, name: &str) -> Option<u32> {
-        // A copy that the compiler made for some callers (`.constprop`, `.isra`) is described only if
-        // its parameters are where the ABI puts them (pahole, `ftype__has_unexpected_reg`).
+        // A copy that the compiler made for some callers (`.constprop`, `.isra`) is described only
+        // if its parameters are where the ABI puts them (pahole, `ftype__has_unexpected_reg`).
         let name = name.split('.').next().unwrap_or_default();
         let from = self.functions.partition_point(|id| self.btf.name(*id) < name);
         let same = self.functions.get(from..)?.iter().take_while(|id| self.btf.name(**id) == name);
@@ -184,7 +184,7 @@ fn is_part(name: &str) -> bool {
     name.split('.').any(|part| part == "cold" || part == "part")
 }
 
-impl Types for KernelTypes {
+impl Types for BtfTypes {
     fn shape(&mut self, ty: TypeId) -> TypeShape {
         match self.btf.kind(ty.0) {
             BtfKind::Number(_) | BtfKind::Enumeration(_) | BtfKind::Pointer(_) => TypeShape::Scalar,
@@ -256,7 +256,7 @@ impl Types for KernelTypes {
     }
 }
 
-impl DescribedTypes for KernelTypes {
+impl DescribedTypes for BtfTypes {
     fn label(&self, ty: TypeId) -> Option<TypeLabel<'_>> {
         let form = match self.btf.kind(ty.0) {
             BtfKind::Struct(_) => TypeForm::Struct,

@@ -15,7 +15,7 @@ use std::{
 };
 
 use kernel::KernelCode;
-use kernel_types::KernelTypes;
+use kernel_types::BtfTypes;
 use precise_code::types::{TypedCode, Untyped, typed, untyped};
 use precise_code::{FunctionId, Instruction, SourceLine, decode, disassemble};
 pub use source::{MAX_SOURCES, Outside, SourceFiles};
@@ -55,7 +55,7 @@ pub struct Listings {
     kernel: KernelSymbols,
     kernel_code: Option<KernelCode>,
     /// The types of the kernel; `None` inside if they cannot be read.
-    kernel_types: Option<Option<KernelTypes>>,
+    kernel_types: Option<Option<BtfTypes>>,
     root: PathBuf,
     files: PathBuf,
 }
@@ -141,10 +141,10 @@ impl Listings {
     }
 
     /// Returns the types of the running kernel; `None`, and a sentence, if they cannot be read.
-    fn read_kernel_types(&mut self) -> Option<KernelTypes> {
+    fn read_kernel_types(&mut self) -> Option<BtfTypes> {
         match Btf::read(&Root(self.root.clone())) {
             Ok(btf) => {
-                let mut types = KernelTypes::new(btf);
+                let mut types = BtfTypes::new(btf);
                 if let Some(code) = &self.kernel_code {
                     types.find_per_cpu(code, &mut self.kernel);
                 }
