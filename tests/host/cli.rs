@@ -79,7 +79,15 @@ fn manual_pages_and_completions() -> Result<()> {
         let text = std::fs::read_to_string(pages.join(&page)).context(page.clone())?;
         ensure!(text.contains(".TH") && text.contains(".SH") && text.len() > 300, "{page}: {text}");
     }
-    ensure!(std::fs::read_dir(&pages)?.count() == commands.len() + 1, "a page too many");
+    // A command of its own commands has a page for each of them: precise-fleet-report.1.
+    for entry in std::fs::read_dir(&pages)? {
+        let page = entry?.file_name().to_string_lossy().into_owned();
+        let known = |name: &String| {
+            let rest = page.strip_prefix(&format!("precise-{name}"));
+            rest.is_some_and(|rest| rest == ".1" || rest.starts_with('-'))
+        };
+        ensure!(page == "precise.1" || commands.iter().any(known), "{page} is a page too many");
+    }
     ensure!(precise(["man"])?.expect(0)?.stdout.contains(".TH precise"));
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = precise(["completions", shell])?.expect(0)?.stdout;
