@@ -84,8 +84,8 @@ impl KernelSymbols {
         self.find(address, SymbolKind::Data)
     }
 
-    /// Returns the build id of [`KERNEL`] or of a module, by its name in [`NearestSymbol::module`];
-    /// `None` if unknown.
+    /// Returns the build id of [`KERNEL`] or of a module, by its name in brackets; `None` if
+    /// unknown.
     pub fn build_id(&mut self, module: &str) -> Option<BuildId> {
         if !self.running {
             return None;
