@@ -45,12 +45,7 @@ impl View for C2cView {
     }
 
     fn reads(_: &Self::Options, _: &Meta) -> Projection {
-        Projection::EVERYTHING.without(&[
-            RowPart::Epoch,
-            RowPart::Stack,
-            RowPart::Outcome,
-            RowPart::PageSize,
-        ])
+        Projection::EVERYTHING.without(&[RowPart::Epoch, RowPart::Stack, RowPart::Outcome, RowPart::PageSize])
     }
 
     fn answer(input: &mut Input<'_>, options: &C2cOptions) -> Result<C2c, NoAnswer> {

@@ -1,7 +1,7 @@
 //! `precise check` as a view of the registry.
 
-use precise_model::{Meta, Preset, Projection, RowPart};
 use precise_model::keys::Key;
+use precise_model::{Meta, Preset, Projection, RowPart};
 
 use super::csv::check_csv;
 use super::text::check_text;

@@ -1,7 +1,7 @@
 //! Registry entry of `precise fetch`.
 
-use precise_model::{Meta, Preset, Projection, RowPart};
 use precise_model::keys::Key;
+use precise_model::{Meta, Preset, Projection, RowPart};
 
 use super::csv::fetch_csv;
 use super::text::fetch_text;

@@ -40,7 +40,13 @@ impl View for SummaryView {
 
     fn reads(_: &Self::Options, meta: &Meta) -> Projection {
         match meta.dimensions.contains(&Dimension::Ip) {
-            true => Projection::of(&[RowPart::Cgroup, RowPart::Process, RowPart::Function, RowPart::Line, RowPart::Latency]),
+            true => Projection::of(&[
+                RowPart::Cgroup,
+                RowPart::Process,
+                RowPart::Function,
+                RowPart::Line,
+                RowPart::Latency,
+            ]),
             // The table is of all that was recorded instead.
             false => Projection::EVERYTHING,
         }

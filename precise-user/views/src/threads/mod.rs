@@ -214,10 +214,13 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
 /// Returns what the last row of a thread has most of: its time, and then its names, so that the
 /// order of rows does not matter.
 fn last<'a>(capture: &'a Capture, row: &Row) -> (u32, [&'a str; 2]) {
-    (row.epoch, [row.thread, row.process].map(|name| match name {
-        Name::Known(id) => capture.names.get(id),
-        Name::Unknown(reason) => reason.words(),
-    }))
+    (
+        row.epoch,
+        [row.thread, row.process].map(|name| match name {
+            Name::Known(id) => capture.names.get(id),
+            Name::Unknown(reason) => reason.words(),
+        }),
+    )
 }
 
 /// The samples of a thread at the place that it used most, at all other places, and in total.
