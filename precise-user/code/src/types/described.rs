@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{TypeId, Types};
+use super::{TypeId, TypeShape, Types};
 
 /// Maximum number of bytes of a name.
 pub const MAX_NAME: usize = 1024;
@@ -18,6 +18,21 @@ pub trait DescribedTypes: Types {
     /// Returns the size of a type in bytes; 0 if it is not known.
     fn size_of(&mut self, ty: TypeId) -> u64 {
         self.size(ty).unwrap_or(0)
+    }
+    /// Returns the members that contain a byte, as [`Types::fields_at`] does.
+    fn members_at(&mut self, ty: TypeId, offset: u64) -> Vec<(TypeId, u64)> {
+        let members = self.members(ty);
+        let mut found = Vec::new();
+        for member in members.iter() {
+            let Some(rest) = offset.checked_sub(member.offset) else { continue };
+            let size = self.size_of(member.ty);
+            // An array at the end of a struct may have no length.
+            let endless = size == 0 && matches!(self.shape(member.ty), TypeShape::Array { .. });
+            if rest < size || endless {
+                found.push((member.ty, rest));
+            }
+        }
+        found
     }
 }
 

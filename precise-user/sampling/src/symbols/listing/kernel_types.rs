@@ -219,18 +219,7 @@ impl Types for BtfTypes {
     }
 
     fn fields_at(&mut self, ty: TypeId, offset: u64) -> Vec<(TypeId, u64)> {
-        let members = self.members(ty);
-        let mut found = Vec::new();
-        for member in members.iter() {
-            let Some(rest) = offset.checked_sub(member.offset) else { continue };
-            let size = self.size_of(member.ty);
-            // An array at the end of a struct may have no length.
-            let endless = size == 0 && matches!(self.shape(member.ty), TypeShape::Array { .. });
-            if rest < size || endless {
-                found.push((member.ty, rest));
-            }
-        }
-        found
+        self.members_at(ty, offset)
     }
 
     fn erased(&mut self, _: TypeId) -> Option<TypeId> {
