@@ -28,6 +28,7 @@ mod metric;
 mod page;
 mod push;
 mod sink;
+mod so_far;
 mod status;
 mod tls;
 mod totals;

@@ -1,13 +1,12 @@
 //! The captures of a run, one after the other.
 
-use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use precise_capture::WriteError;
-use precise_model::{Capture, Epoch, Ledger, Meta, Row};
+use precise_model::{Capture, Epoch, Meta, Row};
 
 use super::CapturesOptions;
 use super::counts::{CaptureCounts, Uncaptured};
@@ -15,7 +14,8 @@ use super::folder::{CaptureFolder, mark_for_upload, unmark};
 use super::segment::CaptureSegment;
 use super::upload::Uploader;
 use crate::error::SamplingError;
-use crate::top::{Rates, TopState, ledgers};
+use crate::serve::so_far::{EpochStates, RunSoFar};
+use crate::top::TopState;
 
 /// How long nothing is written after the disk was full and nothing could be removed, or after
 /// another error.
@@ -26,9 +26,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Rolling {
     state: Arc<Mutex<Writing>>,
-    /// The states of the epochs whose rows have not come yet. A lock of its own, which nobody holds
-    /// for long.
-    states: Arc<Mutex<VecDeque<TopState>>>,
+    states: EpochStates,
     counts: Arc<CaptureCounts>,
 }
 
@@ -38,14 +36,7 @@ struct Writing {
     uploader: Option<Uploader>,
     draft: Meta,
     segment: Option<CaptureSegment>,
-    /// The number of epochs whose rows have come.
-    epochs: u64,
-    /// The samples of each event in the rows of all epochs so far.
-    in_rows: Vec<u64>,
-    /// The state and the ledgers at the end of the last epoch.
-    last: TopState,
-    ledgers: Vec<Ledger>,
-    rates: Vec<Rates>,
+    so_far: RunSoFar,
     /// Nothing is written before this.
     paused: Option<(Instant, Uncaptured)>,
     counts: Arc<CaptureCounts>,
@@ -71,22 +62,18 @@ impl Rolling {
         folder.tidy(&counts);
         let start = |upload| Uploader::start(upload, folder.not_uploaded(), counts.clone());
         let uploader = upload.map(start).transpose()?;
-        let events = draft.events.len();
+        let states = EpochStates::default();
         let writing = Writing {
             folder,
             length_ns: u64::try_from(length.as_nanos()).unwrap_or(u64::MAX),
             uploader,
             segment: None,
-            epochs: 0,
-            in_rows: vec![0; events],
-            last: TopState::default(),
-            ledgers: vec![Ledger::default(); events],
-            rates: draft.events.iter().map(Rates::new).collect(),
+            so_far: RunSoFar::new(&draft, states.clone()),
             draft,
             paused: None,
             counts: counts.clone(),
         };
-        Ok(Self { state: Arc::new(Mutex::new(writing)), states: Arc::default(), counts })
+        Ok(Self { state: Arc::new(Mutex::new(writing)), states, counts })
     }
 
     /// Returns the counters.
@@ -97,17 +84,16 @@ impl Rolling {
     /// Adds the state at the end of the next epoch. Called after the epoch was handed to naming,
     /// and before the next one.
     pub fn state(&self, state: TopState) {
-        lock(&self.states).push_back(state);
+        self.states.add(state);
     }
 
     /// Adds the rows of the next epoch, which is the last of `named`.
     pub fn take(&self, named: &mut Capture, rows: &[Row]) {
         let Some(epoch) = named.meta.epochs.last().copied() else { return };
         let mut writing = lock(&self.state);
-        if writing.epochs > 0
-            && let Some(state) = lock(&self.states).pop_front()
-        {
-            writing.end_epoch(state);
+        if let Some(state) = writing.so_far.end_epoch() {
+            let notes = state.notes.clone();
+            writing.end_epoch(notes);
         }
         writing.draft.start_unix_ns = named.meta.start_unix_ns;
         writing.epoch(named, rows, epoch);
@@ -117,8 +103,9 @@ impl Rolling {
     /// some seconds.
     pub fn end(&self) {
         let mut writing = lock(&self.state);
-        if let Some(state) = lock(&self.states).pop_back() {
-            writing.end_epoch(state);
+        if let Some(state) = writing.so_far.end_last_epoch() {
+            let notes = state.notes.clone();
+            writing.end_epoch(notes);
         }
         writing.finish();
         if let Some(uploader) = writing.uploader.take() {
@@ -128,16 +115,12 @@ impl Rolling {
 }
 
 impl Writing {
-    /// Takes the state at the end of the last epoch, and completes a capture that is long enough.
-    fn end_epoch(&mut self, state: TopState) {
-        for (rates, changes) in self.rates.iter_mut().zip(&state.changes) {
-            rates.add(changes);
-        }
-        self.ledgers = ledgers(&state, &self.in_rows, &[]);
+    /// Takes what the run loop noted in the last epoch, and completes a capture that is long
+    /// enough.
+    fn end_epoch(&mut self, notes: Vec<String>) {
         if let Some(segment) = &mut self.segment {
-            segment.note(state.notes.clone());
+            segment.note(notes);
         }
-        self.last = state;
         if self.segment.as_ref().is_some_and(|segment| segment.length_ns() >= self.length_ns) {
             self.finish();
         }
@@ -156,12 +139,7 @@ impl Writing {
                 self.failed(&error, of_capture.unwrap_or(samples));
             }
         }
-        for row in rows {
-            if let Some(sum) = self.in_rows.get_mut(usize::from(row.event)) {
-                *sum = sum.saturating_add(row.measures.count);
-            }
-        }
-        self.epochs += 1;
+        self.so_far.add(rows);
     }
 
     fn append(&mut self, named: &mut Capture, rows: &[Row], epoch: Epoch) -> Result<(), Refused> {
@@ -172,10 +150,9 @@ impl Writing {
         let segment = match &mut self.segment {
             Some(segment) => segment,
             none => {
-                self.rates.iter_mut().for_each(|rates| rates.forget_before(epoch.start_ns));
                 let start_unix_ns = self.draft.start_unix_ns.saturating_add(epoch.start_ns);
                 let path = self.folder.free(start_unix_ns);
-                let before = self.ledgers.clone();
+                let before = self.so_far.begin_part(epoch.start_ns);
                 none.insert(CaptureSegment::start(path, &self.draft, epoch.start_ns, before)?)
             }
         };
@@ -190,7 +167,7 @@ impl Writing {
         if self.uploader.is_some() {
             mark_for_upload(&path);
         }
-        match segment.finish(&self.draft, &self.last, self.ledgers.clone(), &self.rates) {
+        match segment.finish(&self.draft, &self.so_far) {
             Ok(()) => {
                 self.counts.written.fetch_add(1, Relaxed);
                 self.counts.last_ns.store(crate::run::running::unix_ns(), Relaxed);

@@ -6,7 +6,7 @@ use precise_capture::{CaptureWriter, WriteError};
 use precise_model::{Capture, Epoch, Ledger, Meta, Row};
 
 use crate::run::allocator;
-use crate::top::{Rates, TopState, events_between};
+use crate::serve::so_far::RunSoFar;
 
 /// The most notes of the run that a capture has.
 const MOST_NOTES: usize = 20;
@@ -82,20 +82,13 @@ impl CaptureSegment {
         self.notes.extend(notes.into_iter().take(room));
     }
 
-    /// Completes the capture. `state` and `now` are the state of the run and the ledgers at its
-    /// end, `rates` those since its start.
-    pub fn finish(
-        self,
-        draft: &Meta,
-        state: &TopState,
-        now: Vec<Ledger>,
-        rates: &[Rates],
-    ) -> Result<(), WriteError> {
+    /// Completes the capture of a run that `draft` describes and that has come so far.
+    pub fn finish(self, draft: &Meta, so_far: &RunSoFar) -> Result<(), WriteError> {
         let meta = Meta {
             start_unix_ns: self.start_unix_ns,
             epochs: self.epochs,
-            events: events_between(state, &self.before, now, rates, self.start_ns),
-            overhead: state.overhead,
+            events: so_far.events_of_part(&self.before, self.start_ns),
+            overhead: so_far.overhead(),
             notes: draft.notes.iter().cloned().chain(self.notes).collect(),
             ..draft.clone()
         };

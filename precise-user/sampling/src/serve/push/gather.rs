@@ -1,6 +1,6 @@
 //! The interval that is being gathered.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -11,7 +11,8 @@ use super::PushOptions;
 use super::counts::PushCounts;
 use super::sender::{PushInterval, PushSender};
 use crate::error::SamplingError;
-use crate::top::{Mover, Rates, Tables, TopState, events_between, ledgers};
+use crate::serve::so_far::{EpochStates, RunSoFar};
+use crate::top::{Mover, Tables, TopState};
 
 /// What part of a place's memory an interval may take. One that is larger ends early.
 const PARTS: usize = 4;
@@ -21,9 +22,7 @@ const PARTS: usize = 4;
 #[derive(Clone)]
 pub(crate) struct Pusher {
     state: Arc<Mutex<Gathering>>,
-    /// The states of the epochs whose rows have not come yet. A lock of its own, which nobody holds
-    /// for long.
-    states: Arc<Mutex<VecDeque<TopState>>>,
+    states: EpochStates,
     counts: Arc<[Arc<PushCounts>]>,
 }
 
@@ -35,14 +34,7 @@ struct Gathering {
     closed: Option<Instant>,
     draft: Meta,
     interval: Gathered,
-    /// The number of epochs whose rows have come.
-    epochs: u64,
-    /// The samples of each event in the rows of all epochs so far.
-    in_rows: Vec<u64>,
-    /// The state and the ledgers at the end of the last epoch.
-    last: TopState,
-    ledgers: Vec<Ledger>,
-    rates: Vec<Rates>,
+    so_far: RunSoFar,
 }
 
 /// The rows of an interval and what they refer to.
@@ -79,21 +71,17 @@ impl Pusher {
             places.iter().map(|place| Arc::new(PushCounts::new(place.name.clone()))).collect();
         let start = |(place, counts): (_, &Arc<PushCounts>)| PushSender::start(place, counts.clone(), bytes);
         let senders = places.into_iter().zip(&counts).map(start).collect::<Result<_, _>>()?;
-        let events = draft.events.len();
+        let states = EpochStates::default();
         let gathering = Gathering {
             every_ns: u64::try_from(every.as_nanos()).unwrap_or(u64::MAX),
             most_bytes: bytes / PARTS,
             senders,
             closed: None,
             interval: Gathered::default(),
-            epochs: 0,
-            in_rows: vec![0; events],
-            last: TopState::default(),
-            ledgers: vec![Ledger::default(); events],
-            rates: draft.events.iter().map(Rates::new).collect(),
+            so_far: RunSoFar::new(&draft, states.clone()),
             draft,
         };
-        Ok(Self { state: Arc::new(Mutex::new(gathering)), states: Arc::default(), counts: counts.into() })
+        Ok(Self { state: Arc::new(Mutex::new(gathering)), states, counts: counts.into() })
     }
 
     /// Returns the counters of all places.
@@ -104,17 +92,15 @@ impl Pusher {
     /// Adds the state at the end of the next epoch. Called after the epoch was handed to naming,
     /// and before the next one.
     pub fn state(&self, state: TopState) {
-        lock(&self.states).push_back(state);
+        self.states.add(state);
     }
 
     /// Adds the rows of the next epoch, which is the last of `named`.
     pub fn take(&self, named: &Capture, rows: &[Row]) {
         let Some(epoch) = named.meta.epochs.last().copied() else { return };
         let mut gathering = lock(&self.state);
-        if gathering.epochs > 0
-            && let Some(state) = lock(&self.states).pop_front()
-        {
-            gathering.end_epoch(state);
+        if gathering.so_far.end_epoch().is_some() {
+            gathering.cut_if_large();
         }
         gathering.draft.start_unix_ns = named.meta.start_unix_ns;
         gathering.epoch(named, rows, epoch);
@@ -126,9 +112,7 @@ impl Pusher {
         if gathering.closed.is_some() {
             return;
         }
-        if let Some(state) = lock(&self.states).pop_back() {
-            gathering.end_epoch(state);
-        }
+        gathering.so_far.end_last_epoch();
         gathering.cut();
         gathering.senders.iter().for_each(PushSender::close);
         gathering.closed = Some(Instant::now());
@@ -150,14 +134,8 @@ impl Pusher {
 }
 
 impl Gathering {
-    /// Takes the state at the end of the last epoch, and hands over an interval that is long
-    /// enough, or large enough.
-    fn end_epoch(&mut self, state: TopState) {
-        for (rates, changes) in self.rates.iter_mut().zip(&state.changes) {
-            rates.add(changes);
-        }
-        self.ledgers = ledgers(&state, &self.in_rows, &[]);
-        self.last = state;
+    /// Hands over an interval that is long enough, or large enough.
+    fn cut_if_large(&mut self) {
         if self.interval.length_ns() >= self.every_ns || self.interval.bytes() >= self.most_bytes {
             self.cut();
         }
@@ -168,18 +146,12 @@ impl Gathering {
         match &mut self.interval.time {
             Some(time) => time.end_ns = epoch.end_ns,
             none => {
-                self.rates.iter_mut().for_each(|rates| rates.forget_before(epoch.start_ns));
-                self.interval.before.clone_from(&self.ledgers);
+                self.interval.before = self.so_far.begin_part(epoch.start_ns);
                 *none = Some(epoch);
             }
         }
         self.interval.add(named, rows);
-        for row in rows {
-            if let Some(sum) = self.in_rows.get_mut(usize::from(row.event)) {
-                *sum = sum.saturating_add(row.measures.count);
-            }
-        }
-        self.epochs += 1;
+        self.so_far.add(rows);
     }
 
     /// Hands over the interval, if it has samples, and begins the next one.
@@ -189,13 +161,11 @@ impl Gathering {
         if interval.samples == 0 {
             return;
         }
-        let events =
-            events_between(&self.last, &interval.before, self.ledgers.clone(), &self.rates, time.start_ns);
         let meta = Meta {
             start_unix_ns: self.draft.start_unix_ns.saturating_add(time.start_ns),
             epochs: vec![Epoch { start_ns: 0, end_ns: time.end_ns.saturating_sub(time.start_ns) }],
-            events,
-            overhead: self.last.overhead,
+            events: self.so_far.events_of_part(&interval.before, time.start_ns),
+            overhead: self.so_far.overhead(),
             ..self.draft.clone()
         };
         let interval = Arc::new(interval.finish(meta));
