@@ -114,7 +114,8 @@ impl BuildId {
 
     /// Returns the id in lower-case hex, as `file` and `readelf` print it.
     pub fn hex(&self) -> String {
-        self.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        let digits = self.as_bytes().iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
     }
 }
 
