@@ -26,6 +26,9 @@ pub fn run_if_reader() {
     if arguments.nth(1).as_deref() != Some(OsStr::new(ARGUMENT)) || arguments.next().is_some() {
         return;
     }
+    // It was executed as /proc/self/exe, and would be called `exe`.
+    // SAFETY: the name is a C string, which the kernel copies.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"precise-reader".as_ptr()) };
     // SAFETY: the process that started this one made standard input a socket for this use; nothing
     // else in this process uses it.
     let socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(0) });
