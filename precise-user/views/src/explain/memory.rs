@@ -4,7 +4,8 @@ use super::chosen::SelectedBy;
 use super::code::text;
 use super::waiting;
 use super::{
-    CheckAnswer, FindingUnit, Look, Number, Question, Quiet, Records, Topic, Unknown, cannot, thresholds,
+    CheckAnswer, FindingUnit, Look, Number, Question, Quiet, Records, Topic, Unknown, cannot, most,
+    thresholds,
 };
 use crate::ViewError;
 use crate::c2c::{C2cOptions, SharedLine, SharingVerdict, c2c};
@@ -114,8 +115,8 @@ fn worst(line: &SharedLine, hitm: Samples) -> String {
         Some(variable) => format!("{variable} ({})", line.region),
         None => format!("line {:#x} ({})", line.address, line.region),
     };
-    let most = line.accesses.iter().max_by_key(|access| access.hitm);
-    let by = most.map_or_else(String::new, |access| format!(", loaded by {}", access.function));
+    let loads = most(&line.accesses, |access| access.hitm as f64);
+    let by = loads.map_or_else(String::new, |access| format!(", loaded by {}", access.function));
     format!("{} of them: {what}{by}.", percent_to(line.weight.share_of(hitm).value, 0))
 }
 

@@ -519,6 +519,12 @@ impl Look<'_> {
     }
 }
 
+/// Returns the item with the greatest weight, of several the first: views list equals by name, so
+/// that all findings name the same one.
+fn most<T>(items: impl IntoIterator<Item = T>, weight: impl Fn(&T) -> f64) -> Option<T> {
+    items.into_iter().reduce(|most, item| if weight(&item) > weight(&most) { item } else { most })
+}
+
 /// Returns the answer for a view that failed. The reason is short, because the command follows it.
 fn cannot(topic: Topic, error: &ViewError) -> CheckAnswer {
     let why = match error {

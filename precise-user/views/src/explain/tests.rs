@@ -316,3 +316,9 @@ fn commands_name_the_file_as_a_shell_takes_it() {
     let view = explain(&capture, &ExplainOptions { file, ..ExplainOptions::default() }, &mut Nowhere);
     assert_eq!(view.findings[0].command, r"precise numa -i '/tmp/o'\''brien $(id).parquet'");
 }
+
+#[test]
+fn the_first_of_equals_is_named() {
+    assert_eq!(most([("b", 1.0), ("a", 2.0), ("c", 2.0)], |(_, weight)| *weight), Some(("a", 2.0)));
+    assert_eq!(most(Vec::<f64>::new(), |weight| *weight), None);
+}

@@ -5,7 +5,9 @@ use super::chosen::SelectedBy;
 use super::code::text;
 use super::memory;
 use super::owners::owners;
-use super::{CheckAnswer, Finding, Look, Number, Question, Records, Topic, Unknown, cannot, thresholds};
+use super::{
+    CheckAnswer, Finding, Look, Number, Question, Records, Topic, Unknown, cannot, most, thresholds,
+};
 use crate::ViewError;
 use crate::again::Again;
 use crate::grouping::Group;
@@ -51,7 +53,7 @@ pub(crate) fn levels(look: &Look<'_>) -> Vec<CheckAnswer> {
             continue;
         }
         let behind = section.groups.list.iter().filter(|group| is_behind_l1(group));
-        let most = behind.max_by(|a, b| waiting(a).total_cmp(&waiting(b)));
+        let most = most(behind, |&group| waiting(group));
         let told = |group: &Group| group.measures.latency_sum > 0;
         // A few accesses to memory take most of the waiting of every program that caches well.
         let usual = memory::of_slow(look.info(name), thresholds::TO_MEMORY);
@@ -118,7 +120,7 @@ fn whose(look: &Look<'_>, event: &str, level: &str) -> Vec<String> {
         };
         let whole: f64 = of_level().map(waiting).sum();
         let known = |group: &&Group| !matches!(group.values.get(1), Some(Value::Unknown(_)) | None);
-        let Some(most) = of_level().filter(known).max_by(|a, b| waiting(a).total_cmp(&waiting(b))) else {
+        let Some(most) = most(of_level().filter(known), |&group| waiting(group)) else {
             continue;
         };
         // One of one says nothing.
@@ -280,7 +282,7 @@ pub(crate) fn users(look: &Look<'_>, whole: &Look<'_>) -> Vec<CheckAnswer> {
             let share = |group: &Group| if waits { group.latency_share } else { Some(group.share) };
             let known = |group: &&Group| !matches!(group.values.first(), Some(Value::Unknown(_)) | None);
             let least = |group: &Group| share(group).map_or(0.0, |share: Share| share.low);
-            let most = section.groups.list.iter().filter(known).max_by(|a, b| least(a).total_cmp(&least(b)));
+            let most = most(section.groups.list.iter().filter(known), |&group| least(group));
             // Of one there is always most.
             let (users, _) = section.groups.left_out;
             let users = section.groups.list.len() + users;
