@@ -43,6 +43,11 @@ impl Cgroup {
         Ok(Self { folder, path })
     }
 
+    /// Returns the folder of the cgroup.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Runs a program in the cgroup, to its end.
     ///
     /// # Errors

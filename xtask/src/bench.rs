@@ -74,7 +74,7 @@ enum Bench {
         #[arg(long, default_value_t = 6)]
         rounds: usize,
 
-        /// Only these chapters: slowdown, profiler, symbols, views, table, paper
+        /// Only these chapters: slowdown, profiler, growth, symbols, views, table, paper
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
 

@@ -4,6 +4,7 @@
 //! slower for a minute is slower for all of them. What is compared are differences and ratios
 //! within a round; what is printed are their medians.
 
+mod growing;
 mod growth;
 mod kernel_table;
 mod page;
@@ -36,7 +37,7 @@ use work::Work;
 const USAGE: &str = "usage: bench-compare PRECISE all|quick|CHAPTER[,CHAPTER …] ROUNDS [PAGE]";
 
 /// The chapters of the page, in its order.
-const CHAPTERS: [Chapter; 6] = [
+const CHAPTERS: [Chapter; 7] = [
     Chapter {
         name: "slowdown",
         title: "What a sample costs the program",
@@ -47,6 +48,7 @@ const CHAPTERS: [Chapter; 6] = [
         title: "What the profiler takes",
         parts: |setting| Ok(user_space::questions(setting).into_iter().map(Part::Question).collect()),
     },
+    Chapter { name: "growth", title: "How it grows", parts: growing::parts },
     Chapter { name: "symbols", title: "Names", parts: symbols::parts },
     Chapter { name: "views", title: "Asking a capture", parts: views::parts },
     Chapter { name: "table", title: "Reading the kernel's table", parts: kernel_table::parts },

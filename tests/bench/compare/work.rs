@@ -179,10 +179,85 @@ int main(int count, char **arguments)
 }
 "#;
 
+/// Is many processes, each in the cgroup of its folder if there are any, that touch so many pages
+/// each second; or one process with so many mappings of its own program.
+const CROWD: &str = r#"#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static void touch(long pages)
+{
+    char *begin = mmap(0, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long at;
+    if (begin == MAP_FAILED)
+        exit(2);
+    madvise(begin, pages * PAGE, MADV_NOHUGEPAGE);
+    for (at = 0; at < pages; at++)
+        ((volatile char *)begin)[at * PAGE] = 1;
+    munmap(begin, pages * PAGE);
+}
+
+static void enter(const char *folder)
+{
+    char name[4096];
+    int file;
+    snprintf(name, sizeof(name), "%s/cgroup.procs", folder);
+    file = open(name, O_WRONLY);
+    if (file < 0 || write(file, "0", 1) != 1)
+        exit(3);
+    close(file);
+}
+
+static void spread(long processes, long pages, char **folders)
+{
+    long at;
+    for (at = 0; at < processes; at++)
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (*folders)
+                enter(folders[at]);
+            for (;; usleep(1000000))
+                touch(pages);
+        }
+}
+
+static void map(long mappings)
+{
+    int file = open("/proc/self/exe", O_RDONLY);
+    long at;
+    for (at = 0; at < mappings; at++)
+        if (mmap(0, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED)
+            exit(4);
+}
+
+int main(int count, char **arguments)
+{
+    if (count >= 4 && !strcmp(arguments[1], "spread"))
+        spread(atol(arguments[2]), atol(arguments[3]), arguments + 4);
+    else if (count == 3 && !strcmp(arguments[1], "mappings"))
+        map(atol(arguments[2]));
+    else
+        return 1;
+    puts("ready");
+    fflush(stdout);
+    for (;; usleep(10000))
+        touch(1);
+}
+"#;
+
 /// The compiled programs.
 pub struct Work {
     program: PathBuf,
     starts: PathBuf,
+    crowd: PathBuf,
 }
 
 impl Work {
@@ -195,7 +270,13 @@ impl Work {
         Ok(Self {
             program: program::c(folder, "load", SOURCE)?,
             starts: program::c(folder, "starts", STARTS)?,
+            crowd: program::c(folder, "crowd", CROWD)?,
         })
+    }
+
+    /// Returns the program that is many processes, or has many mappings.
+    pub fn crowd(&self) -> &Path {
+        &self.crowd
     }
 
     /// Runs a load on one CPU. Returns the nanoseconds of one operation.
