@@ -143,9 +143,7 @@ fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
                 .args(["-C", "link-arg=-Wl,--icf=all"])
                 // What is corrected at the start is a list of bits, and not of 24 bytes for each
                 // address (glibc 2.36, musl 1.2.4).
-                .args(["-C", "link-arg=-Wl,-z,pack-relative-relocs"])
-                // Sequences of instructions that occur often are functions.
-                .args(["-C", "llvm-args=-enable-machine-outliner=always"]);
+                .args(["-C", "link-arg=-Wl,-z,pack-relative-relocs"]);
             checkout::target().join(target).join(PROFILE)
         }
         // With both packages, as in the step of host tests: cargo selects the same features.
