@@ -5,6 +5,7 @@
 
 mod archive;
 mod bare;
+mod damaged;
 mod debian;
 mod kubernetes;
 mod prometheus;
@@ -54,6 +55,7 @@ const PARTS: &[Part] = &[
         prometheus::check(&p.folder)
     }),
     ("Helm renders the chart, and Kubernetes' schema takes it", |p| kubernetes::check(&p.folder)),
+    ("damaged captures are refused in words", damaged::check),
     ("the image runs without any library", bare::check),
     ("the archive installs, answers in a minute, upgrades and goes, in a root of busybox", archive::check),
     ("the .rpm installs, answers in a minute, keeps settings, and goes", redhat::check),
