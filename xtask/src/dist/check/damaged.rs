@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::Packages;
 use crate::{checkout, process};
@@ -47,7 +47,7 @@ pub fn check(packages: &Packages) -> Result<()> {
             return Ok(());
         }
     }
-    anyhow::bail!("of {MOST} damaged captures, {caught} made parquet panic, so this shows too little")
+    bail!("of {MOST} damaged captures, {caught} made parquet panic, so this shows too little")
 }
 
 /// Returns a capture of each recording.
