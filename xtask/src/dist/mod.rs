@@ -57,11 +57,11 @@ pub fn run(args: &DistArgs) -> Result<()> {
         sizes.push((name, bytes));
     }
     sizes::check(&sizes, &release.version)?;
+    if args.check {
+        check::release(release.clone(), binary, folder.clone())?;
+    }
     if args.again {
         again::compare(&release, &args.target, &folder)?;
-    }
-    if args.check {
-        check::release(release, binary, folder)?;
     }
     Ok(())
 }
