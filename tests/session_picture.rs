@@ -11,6 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 
 const PAGE: &str = "docs/first-session.md";
 const PICTURE: &str = "docs/pictures/session.svg";
+/// The number of lines of README.md that are seen without scrolling: the picture follows the last.
+const SCREEN: usize = 16;
 /// The size of the terminal in columns.
 const COLUMNS: usize = 80;
 /// The size of a character in pixels.
@@ -74,8 +76,24 @@ fn the_picture_in_the_readme_is_the_session_of_the_documents() -> Result<()> {
     }
     let picture = fs::read_to_string(root.join(PICTURE))?;
     ensure!(picture == drawn, "{PICTURE} is not {PAGE}: PRECISE_UPDATE_DOCUMENTS=1 draws it");
+    Ok(())
+}
+
+/// Who opens the page sees how to install precise, and what a first session looks like.
+#[test]
+fn the_first_screen_of_the_readme_is_an_install_line_and_the_session() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let readme = fs::read_to_string(root.join("README.md"))?;
-    ensure!(readme.contains(&format!("({PICTURE})")), "README.md does not show {PICTURE}");
+    let install = fs::read_to_string(root.join("docs/install.md"))?;
+    let screen: Vec<&str> = readme.lines().take(SCREEN).collect();
+    // The same two commands as in docs/install.md, whose packages are tested with them.
+    let installs = screen.iter().find(|line| line.starts_with("apt-get install "));
+    let command = installs.and_then(|line| line.split(" #").next()).context("no line installs")?.trim_end();
+    ensure!(install.lines().any(|line| line.starts_with(command)), "docs/install.md has no {command}");
+    let answers =
+        screen.iter().find(|line| line.starts_with("precise record ")).context("no first answer")?;
+    ensure!(install.lines().any(|line| line == *answers), "docs/install.md has no {answers}");
+    ensure!(screen.iter().any(|line| line.contains(&format!("({PICTURE})"))), "no {PICTURE}: {screen:#?}");
     Ok(())
 }
 

@@ -114,10 +114,26 @@ fn a_session_on_a_small_and_on_a_large_screen() -> Result<()> {
     let one = |lines: &[&str]| lines.get(6).is_some_and(|line| line.contains("known_work"));
     terminal.wait("the filtered table", |lines| one(lines) && lines[23].contains("[comm == topwork]"))?;
 
+    // A window that is paused has the same numbers at each size.
+    terminal.press(&["Space"])?;
+    let small = terminal.wait("the pause", |lines| one(lines) && lines[0].ends_with(" PAUSED"))?;
+    let keys = |line: usize| move |lines: &[&str]| lines.get(line).is_some_and(|l| l.starts_with("q quit"));
     terminal.tmux(&["resize-window", "-x", "200", "-y", "60"])?;
-    terminal.wait("the larger screen", |lines| {
-        one(lines) && lines.get(59).is_some_and(|l| l.starts_with("q quit"))
-    })?;
+    let large = terminal.wait("the larger screen", keys(59))?;
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    for line in [0, 2, 4, 5, 6] {
+        ensure!(words(&small[line]) == words(&large[line]), "{small:#?} {large:#?}");
+    }
+    let cut = small[3].strip_suffix('…').context("the verdict fits into 80 columns")?;
+    ensure!(large[3].starts_with(cut), "{small:#?} {large:#?}");
+    terminal.tmux(&["resize-window", "-x", "80", "-y", "24"])?;
+    let again = terminal.wait("the smaller screen", keys(23))?;
+    ensure!(again == small, "what {small:#?} became after 200×60: {again:#?}");
+    terminal.press(&["Space"])?;
+    terminal.wait("the end of the pause", |lines| one(lines) && !lines[0].ends_with(" PAUSED"))?;
+
+    terminal.tmux(&["resize-window", "-x", "200", "-y", "60"])?;
+    terminal.wait("the larger screen while it runs", |lines| one(lines) && keys(59)(lines))?;
     terminal.press(&["w"])?;
     terminal.shows("Wrote the window to top.parquet.")?;
     terminal.press(&["q"])?;
@@ -181,13 +197,19 @@ fn the_screen_of_the_documents_is_what_a_terminal_shows() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let work = program::c(folder.path(), "topwork", WORK)?;
     let _work = KillOnDrop::from(Command::new(work).spawn()?);
-    let terminal = Terminal::start(folder.path(), (80, 24), "-e cpu-clock")?;
     let wanted = head(documented.trim_start().lines());
     let last = wanted.last().context("a line of the table")?;
-    let screen =
-        terminal.wait("the documented line", |lines| lines.get(6).is_some_and(|l| masked(l) == *last))?;
-    let found = head(screen.iter().map(String::as_str));
-    ensure!(found == wanted, "docs/top.md has\n{wanted:#?}, the terminal\n{found:#?}\n{screen:#?}");
+    // A larger screen has more lines of the table, and more bars.
+    for size in [(80, 24), (200, 60)] {
+        let terminal = Terminal::start(folder.path(), size, "-e cpu-clock")?;
+        let screen =
+            terminal.wait("the documented line", |lines| lines.get(6).is_some_and(|l| masked(l) == *last))?;
+        let found = head(screen.iter().map(String::as_str));
+        ensure!(
+            found == wanted,
+            "{size:?}: docs/top.md has\n{wanted:#?}, the terminal\n{found:#?}\n{screen:#?}"
+        );
+    }
     Ok(())
 }
 

@@ -16,6 +16,8 @@ mod list;
 mod place;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(feature = "s3")]
+mod s3_client;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 
 use super::ArchivePlace;
 use super::list::Found;
+use super::s3_client::S3Connector;
 use super::store::{Existing, exists};
 use crate::error::{ExitClass, Failure};
 use precise_capture::temporary;
@@ -61,10 +62,11 @@ impl Bucket {
         if let Some(endpoint) = &endpoint {
             builder = builder.with_endpoint(endpoint);
         }
-        let client =
-            ClientOptions::new().with_connect_timeout(CONNECT).with_timeout(REQUEST).with_allow_http(plain);
+        let client = ClientOptions::new().with_connect_timeout(CONNECT).with_allow_http(plain);
+        let connector = S3Connector { connect: CONNECT, request: REQUEST };
         let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY, ..RetryConfig::default() };
-        let store = builder.with_client_options(client).with_retry(retry).build().map_err(|error| {
+        let builder = builder.with_client_options(client).with_http_connector(connector);
+        let store = builder.with_retry(retry).build().map_err(|error| {
             Failure::new(ExitClass::Usage, format!("cannot reach s3://{bucket}: {error}"))
                 .advise("Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; AWS_ENDPOINT_URL for a store that is not Amazon's.")
         })?;

@@ -16,6 +16,15 @@ const MOST: u64 = 15_000_000;
 /// The profile of Cargo.toml that ships.
 const PROFILE: &str = "dist";
 
+/// What makes Rust smaller.
+const SMALL_RUST: [&str; 2] = [
+    // Only what a panic can pass has unwind tables. By default, all functions of x86-64 have.
+    "-Cforce-unwind-tables=no",
+    // The tables of a function with a frame pointer have one rule for its whole body, and not one
+    // for each push and pop.
+    "-Cforce-frame-pointers=yes",
+];
+
 /// What makes C smaller: no panic passes it, and zstd leaves out the ways to compress that neither
 /// level 3 (captures) nor level 19 (what the binary carries) uses (lib/README.md of zstd).
 const SMALL_C: [&str; 7] = [
@@ -156,8 +165,7 @@ fn rust_flags() -> Result<OsString> {
     let rust = process::output(Command::new("rustc").args(["--print", "sysroot"]))?;
     folders.push((rust.trim().into(), "/rust"));
     let remapped = folders.iter().map(|(from, to)| prefix("--remap-path-prefix=", from, to));
-    // Only what a panic can pass has unwind tables. By default, all functions of x86-64 have.
-    let flags: Vec<OsString> = remapped.chain(["-Cforce-unwind-tables=no".into()]).collect();
+    let flags: Vec<OsString> = remapped.chain(SMALL_RUST.map(OsString::from)).collect();
     Ok(flags.join(OsString::from("\x1f").as_os_str()))
 }
 

@@ -4,6 +4,7 @@
 //! The formats are made by their own tools (dpkg-deb, rpmbuild, tar), which get sorted files with
 //! fixed modes and one time, that of the commit.
 
+mod again;
 mod binary;
 pub mod check;
 mod contents;
@@ -32,6 +33,12 @@ pub struct DistArgs {
     /// The target of the binary; a musl target works where it is installed
     #[arg(long, default_value = "x86_64-unknown-linux-gnu")]
     target: String,
+    /// Then install, run and remove these packages, as `cargo xtask test --step packages` does
+    #[arg(long)]
+    check: bool,
+    /// Then build the same commit in a clone, and compare all checksums
+    #[arg(long)]
+    again: bool,
 }
 
 /// Runs the task.
@@ -49,5 +56,12 @@ pub fn run(args: &DistArgs) -> Result<()> {
         println!("{bytes:>12}  {name}");
         sizes.push((name, bytes));
     }
-    sizes::check(&sizes, &release.version)
+    sizes::check(&sizes, &release.version)?;
+    if args.check {
+        check::release(release.clone(), binary, folder.clone())?;
+    }
+    if args.again {
+        again::compare(&release, &args.target, &folder)?;
+    }
+    Ok(())
 }

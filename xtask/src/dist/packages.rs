@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::binary::Binary;
 use super::contents::{self, Zsh};
@@ -61,6 +61,21 @@ pub fn make(release: &Release, binary: &Binary, work: &Path, folder: &Path) -> R
     names.push(SUMS.to_owned());
     fs::remove_dir_all(work).with_context(|| format!("cannot remove {}", work.display()))?;
     Ok(names)
+}
+
+/// Checks that two folders have the same files, by their lists of checksums.
+pub fn same(one: &Path, two: &Path) -> Result<()> {
+    let read = |folder: &Path| {
+        let file = folder.join(SUMS);
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
+    };
+    let (one, two) = (read(one)?, read(two)?);
+    let differs = one.lines().zip(two.lines()).find(|(one, two)| one != two);
+    if let Some((one, two)) = differs {
+        bail!("made twice, the bytes differ: {one} and then {two}");
+    }
+    ensure!(one.len() == two.len(), "made twice, one time has more files");
+    Ok(())
 }
 
 fn stem(release: &Release, binary: &Binary) -> Result<String> {

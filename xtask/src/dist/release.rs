@@ -6,6 +6,9 @@ use anyhow::{Context, Result};
 
 use crate::{checkout, process};
 
+/// What follows a commit that is not what was built.
+const MODIFIED: &str = "-modified";
+
 /// The state of the checkout that packages are made of.
 #[derive(Clone, Debug)]
 pub struct Release {
@@ -29,11 +32,16 @@ impl Release {
         let mut word = || words.next().map(str::to_owned).context("git log does not tell the commit");
         let (mut commit, date, epoch) = (word()?, word()?, word()?);
         if !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
-            commit += "-modified";
+            commit += MODIFIED;
         }
         let epoch = epoch.parse().with_context(|| format!("git log gives {epoch} as a time in seconds"))?;
         // xtask has the version of the workspace, like every crate of it.
         Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), commit, date, epoch, level: 6 })
+    }
+
+    /// Returns whether tracked files differ from the commit.
+    pub fn is_modified(&self) -> bool {
+        self.commit.ends_with(MODIFIED)
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::Packages;
+use super::root::first_answer;
 use crate::dist::deb;
 use crate::dist::release::Release;
 use crate::process;
@@ -33,6 +34,7 @@ pub fn check(packages: &Packages) -> Result<()> {
     fs::copy(packages.file(".deb")?, here.join("first.deb")).context("cannot copy the package")?;
     fs::rename(newer(packages)?, here.join("second.deb")).context("cannot move the newer package")?;
     fs::write(here.join("commit"), &packages.release.commit)?;
+    fs::write(here.join("first-answer"), first_answer()?)?;
     run_at_start(&root)?;
 
     let log = packages.folder.join("container.log");

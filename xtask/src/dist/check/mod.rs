@@ -3,21 +3,24 @@
 //! The packages are those of a release, but for the binary: it is linked statically from the
 //! libraries of the tests, because an optimized build takes longer than everything else here.
 
+mod archive;
 mod bare;
+mod damaged;
 mod debian;
 mod kubernetes;
 mod prometheus;
 mod redhat;
+mod root;
 mod unit;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::binary::{Binary, Build};
-use super::packages::{self, SUMS};
+use super::packages;
 use super::release::Release;
 use crate::checkout;
 
@@ -52,18 +55,19 @@ const PARTS: &[Part] = &[
         prometheus::check(&p.folder)
     }),
     ("Helm renders the chart, and Kubernetes' schema takes it", |p| kubernetes::check(&p.folder)),
+    ("damaged captures are refused in words", damaged::check),
     ("the image runs without any library", bare::check),
-    ("the .rpm installs, keeps settings, and goes", redhat::check),
-    ("the .deb installs, starts, samples, upgrades and goes, in Debian 11", debian::check),
+    ("the archive installs, answers in a minute, upgrades and goes, in a root of busybox", archive::check),
+    ("the .rpm installs, answers in a minute, keeps settings, and goes", redhat::check),
+    (
+        "the .deb installs, answers in a minute, starts, samples, upgrades and goes, in Debian 11",
+        debian::check,
+    ),
 ];
 
 /// Runs the step. It needs root, for other roots.
 pub fn run() -> Result<()> {
-    let folder = checkout::target().join("packages-test");
-    if folder.exists() {
-        // Of a run that failed.
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
+    let folder = emptied()?;
     let start = Instant::now();
     let release = Release { level: 1, ..Release::of_checkout()? };
     let binary = Binary::build(&Build::Test, &release, &folder.join("binary"))?;
@@ -72,10 +76,28 @@ pub fn run() -> Result<()> {
     let made = folder.join("release");
     packages::make(&release, &binary, &folder.join("work"), &made)?;
     said("packages of it", start);
-    let packages = Packages { release, binary, folder, made };
+    check(&Packages { release, binary, folder, made })
+}
+
+/// Runs the same checks with the packages of a release, which are in the folder `made`.
+pub fn release(release: Release, binary: Binary, made: PathBuf) -> Result<()> {
+    check(&Packages { release, binary, folder: emptied()?, made })
+}
+
+/// Returns the folder of the checks, without what a run that failed left there.
+fn emptied() -> Result<PathBuf> {
+    let folder = checkout::target().join("packages-test");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder)
+}
+
+fn check(packages: &Packages) -> Result<()> {
     for (about, part) in PARTS {
         let start = Instant::now();
-        part(&packages).with_context(|| format!("not true: {about}"))?;
+        part(packages).with_context(|| format!("not true: {about}"))?;
         said(about, start);
     }
     // Disks are short, and all of it is made again in the next run.
@@ -100,18 +122,5 @@ fn reproducible(packages: &Packages) -> Result<()> {
         Ok(made)
     };
     let (one, two) = (make("one")?, make("two")?);
-    same(&one, &two)
-}
-
-fn same(one: &Path, two: &Path) -> Result<()> {
-    let read = |folder: &Path| {
-        let file = folder.join(SUMS);
-        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
-    };
-    let (one, two) = (read(one)?, read(two)?);
-    let differs = one.lines().zip(two.lines()).find(|(one, two)| one != two);
-    if let Some((one, two)) = differs {
-        bail!("made twice, the bytes differ: {one} and then {two}");
-    }
-    Ok(())
+    packages::same(&one, &two)
 }
