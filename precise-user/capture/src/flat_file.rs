@@ -18,11 +18,12 @@ use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor};
 use super::batch::{ColumnValues, DistinctTexts};
 use super::file_output::FileOutput;
 use super::flat::{self, FlatColumn};
-use super::flat_columns::FlatGroup;
+use super::flat_columns::{FlatValues, batches};
 use super::group_file::footer;
 use super::limits::ReadLimits;
 use super::ranged::{RangeSource, Ranged};
 use super::read::{answering_panics, check_chunks, footer as read_footer, value};
+use super::read_columns::GroupReader;
 use super::read_error::{ReadError, Stop};
 
 /// A table that is being written to memory.
@@ -241,27 +242,13 @@ impl FlatReader {
         group: usize,
         columns: &[FlatColumn],
         most: usize,
-        mut each: impl FnMut(usize, &[ColumnValues]) -> Result<(), String>,
+        each: impl FnMut(usize, &[&FlatValues]) -> Result<(), String>,
     ) -> Result<(), ReadError> {
         let Self { file, metadata, label, limits } = self;
         answering_panics(label, || {
-            let mut read = || {
-                let Some(mut batch) = FlatGroup::group(file, metadata, group, limits.pages())? else {
-                    return Ok(());
-                };
-                while batch.next(most) {
-                    let mut values: Vec<ColumnValues> = Vec::with_capacity(columns.len());
-                    for column in columns {
-                        // A column is read once, even if it is asked for twice.
-                        let before = columns.iter().take(values.len()).position(|c| c.name == column.name);
-                        values.push(match before.and_then(|at| values.get(at)) {
-                            Some(same) => same.clone(),
-                            None => batch.column(*column)?,
-                        });
-                    }
-                    each(batch.rows(), &values)?;
-                }
-                Ok(())
+            let read = || match GroupReader::one(file, metadata, group, limits.pages(), true)? {
+                Some(group) => batches(&group, columns, most, each).map(drop),
+                None => Ok(()),
             };
             read().map_err(|stop: Stop| stop.of(label, (self.rows(group), limits.rows)))
         })
@@ -319,18 +306,18 @@ mod tests {
         assert_eq!(reader.bounds(0, "level"), Some(FlatBounds::Texts(String::new(), "L1 hit".into())));
         assert_eq!((reader.bounds(0, "latency_max"), reader.bounds(0, "none")), (None, None));
         let mut rows = 0;
-        let each = |now: usize, columns: &[ColumnValues]| {
-            let ColumnValues::Large(counts) = &columns[0] else { return Err("numbers".to_owned()) };
-            let ColumnValues::Texts(levels) = &columns[1] else { return Err("texts".to_owned()) };
-            assert_eq!(counts.len(), now);
-            for (at, count) in counts.iter().enumerate() {
-                assert_eq!(*count, Some((rows + at) as u64));
-                assert_eq!(levels.get(at), ((rows + at) % 3 > 0).then_some("L1 hit"));
+        let each = |now: usize, columns: &[&FlatValues]| {
+            let [counts, levels, again] = columns else { return Err("three columns".to_owned()) };
+            for at in 0..now {
+                assert_eq!(counts.number(at), Some((rows + at) as u64));
+                assert_eq!(levels.text(at), ((rows + at) % 3 > 0).then_some("L1 hit"));
+                assert_eq!(again.number(at), counts.number(at));
             }
+            assert_eq!((counts.number(now), counts.text(0)), (None, None));
             rows += now;
             Ok(())
         };
-        reader.read(0, &[COLUMNS[2], COLUMNS[1]], 300, each).unwrap();
+        reader.read(0, &[COLUMNS[2], COLUMNS[1], COLUMNS[2]], 300, each).unwrap();
         assert_eq!(rows, 1000);
         let wrong = FlatColumn::must("count", ColumnType::Text, "");
         let error = reader.read(0, &[wrong], 300, |_, _| Ok(())).unwrap_err().to_string();

@@ -75,6 +75,7 @@ pub use batch::{Batch, ColumnValues, DistinctTexts};
 pub use file::{Column, META_KEY, SCHEMA_KEY};
 pub use file_output::{FileOutput, create_whole, folder_of, write_whole};
 pub use flat::{ColumnType, FlatColumn};
+pub use flat_columns::FlatValues;
 pub use flat_file::{FlatBounds, FlatReader, FlatWriter};
 pub use limits::ReadLimits;
 pub use ranged::RangeSource;

@@ -186,11 +186,11 @@ fn read_chunks(
     answering_panics(label, || {
         let OpenedCapture { file, metadata, meta, kept, claimed, .. } =
             OpenedCapture::new(source, label, limits)?;
-        let (file, parts) = (Arc::new(file), wanted(&meta));
+        let parts = wanted(&meta);
         let mut rows = Rows::new(meta, parts, limits, kept);
         let mut groups = GroupReader::all(&file, &metadata, limits.pages(), parts != Projection::EVERYTHING);
         groups
-            .try_for_each(|group| rows.add(&mut group?))
+            .try_for_each(|group| rows.add(&group?))
             .map_err(|stop| stop.of(label, (claimed, limits.rows)))?;
         all_rows(label, rows.read(), claimed)?;
         Ok(rows.finish())

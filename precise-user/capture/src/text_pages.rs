@@ -45,6 +45,12 @@ impl Claimed {
         Self { bytes: Arc::default(), limit }
     }
 
+    /// Returns whether there is room for this number of bytes. The error is what would be claimed.
+    pub fn fits(&self, bytes: u64) -> std::result::Result<(), u64> {
+        let claimed = self.bytes.load(Ordering::Relaxed).saturating_add(bytes);
+        if claimed > self.limit { Err(claimed) } else { Ok(()) }
+    }
+
     /// Adds bytes. The error is what is claimed then, which is more than the limit.
     pub fn add(&self, bytes: u64) -> std::result::Result<(), u64> {
         let claimed = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);

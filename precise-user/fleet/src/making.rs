@@ -123,8 +123,7 @@ impl Known {
         for part in manifest.of_table(FleetTable::Inputs) {
             read_part(bucket, part, &FleetPick::default(), &[name, bytes, hash], |batch| {
                 for row in batch.rows() {
-                    let bytes = batch.large(1).get(row).copied().flatten();
-                    if let Some((name, bytes)) = batch.text(0, row).zip(bytes) {
+                    if let Some((name, bytes)) = batch.text(0, row).zip(batch.number(1, row)) {
                         known.files.insert((name.to_owned(), bytes));
                     }
                     known.hashes.extend(batch.text(2, row).map(str::to_owned));
