@@ -2,7 +2,7 @@
 //! column.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
@@ -16,7 +16,7 @@ use parquet::file::writer::{SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor};
 
 use super::batch::{ColumnValues, DistinctTexts};
-use super::file_output::FileOutput;
+use super::file_output::{FileOutput, MemoryOutput};
 use super::flat::{self, FlatColumn};
 use super::flat_columns::{FlatValues, batches};
 use super::group_file::footer;
@@ -29,25 +29,10 @@ use super::read_error::{ReadError, Stop};
 /// A table that is being written to memory.
 pub struct FlatWriter {
     bytes: TrackedWrite<FileOutput>,
-    written: Shared,
+    written: MemoryOutput,
     schema: SchemaDescPtr,
     properties: WriterPropertiesPtr,
     groups: Vec<RowGroupMetaData>,
-}
-
-/// Bytes that the writer adds to, and that are taken at the end.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl FlatWriter {
@@ -67,7 +52,7 @@ impl FlatWriter {
             properties = properties.set_column_dictionary_enabled((*name).into(), false);
         }
         let schema = flat::schema(columns.iter().copied()).map_err(io::Error::other)?;
-        let written = Shared::default();
+        let written = MemoryOutput::default();
         let mut bytes = TrackedWrite::new(FileOutput::stream(Box::new(written.clone())));
         bytes.write_all(b"PAR1")?;
         Ok(Self {
@@ -136,7 +121,7 @@ impl FlatWriter {
         self.bytes.write_all(&footer.map_err(io::Error::other)?)?;
         self.bytes.flush()?;
         drop(self.bytes);
-        Ok(std::mem::take(&mut *self.written.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(self.written.take())
     }
 }
 

@@ -17,6 +17,7 @@ use parquet::file::reader::{ChunkReader as _, Length as _};
 use super::checkpoint::{CUT_KEY, CheckpointParts, recover};
 use super::claims::{self, JSON};
 use super::file::{META_KEY, SCHEMA_KEY};
+use super::file_output::MemoryOutput;
 use super::limits::ReadLimits;
 use super::ranged::{RangeSource, Ranged};
 use super::read_columns::GroupReader;
@@ -136,6 +137,13 @@ pub trait CaptureFile: Sized {
     ///
     /// Returns an error if the file cannot be written.
     fn write(&self, path: &Path) -> Result<(), WriteError>;
+
+    /// Returns the capture as the bytes of its file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the capture cannot be encoded.
+    fn to_bytes(&self) -> Result<Bytes, WriteError>;
 }
 
 impl CaptureFile for Capture {
@@ -174,6 +182,14 @@ impl CaptureFile for Capture {
         let mut writer = CaptureWriter::create(path)?;
         writer.append_epoch(self, &self.rows)?;
         writer.finish(&self.meta).map(|_| ())
+    }
+
+    fn to_bytes(&self) -> Result<Bytes, WriteError> {
+        let written = MemoryOutput::default();
+        let mut writer = CaptureWriter::to_stream(Box::new(written.clone()))?;
+        writer.append_epoch(self, &self.rows)?;
+        writer.finish(&self.meta)?;
+        Ok(written.take().into())
     }
 }
 

@@ -25,6 +25,8 @@ use crate::together::{TOGETHER, together};
 
 /// The bytes of one request for a capture.
 const PIECE: u64 = 8 << 20;
+/// The most bytes of captures that are fetched at the same time; a larger one is fetched alone.
+const FETCHED: u64 = 32 << 20;
 /// How often a compactor begins again because another one was faster.
 const ATTEMPTS: u32 = 16;
 /// What part names are hashed with, to be changed if the same captures become other bytes.
@@ -66,7 +68,7 @@ pub(crate) fn compact_hour(
         let mut making = Making::new(bucket, hour, memory, known.hashes);
         let mut rest = &fresh[..];
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(at_once(rest));
+            let (now, later) = rest.split_at(at_once(&**bucket, rest));
             let bytes = together(&**bucket, now, |file| fetch(bucket, file))?;
             now.iter().zip(bytes).try_for_each(|(file, bytes)| making.add(file, bytes))?;
             rest = later;
@@ -84,11 +86,12 @@ pub(crate) fn compact_hour(
 }
 
 /// Returns how many of the first captures are fetched at the same time.
-fn at_once(files: &[&RawFile]) -> usize {
+fn at_once(bucket: &dyn FleetBucket, files: &[&RawFile]) -> usize {
+    let most = if bucket.is_near() { 1 } else { TOGETHER };
     let mut bytes: u64 = 0;
-    let fits = files.iter().take(TOGETHER).take_while(|file| {
+    let fits = files.iter().take(most).take_while(|file| {
         bytes = bytes.saturating_add(file.object.bytes);
-        bytes <= LARGEST
+        bytes <= FETCHED
     });
     fits.count().max(1)
 }

@@ -2,11 +2,11 @@
 //! public interface.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use precise_capture::CaptureWriter;
+use precise_capture::CaptureFile as _;
 use precise_model::testing::{CaptureBuilder, L1, L3_HITM, RAM, REMOTE_RAM, ibs_op};
 use precise_model::{Capture, Epoch, Name, Owner};
 
@@ -254,21 +254,5 @@ impl MadeFleet {
 ///
 /// Returns an error if the capture cannot be written, which is a bug.
 pub fn written(capture: &Capture) -> io::Result<Vec<u8>> {
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            lock(&self.0).extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let kept = Kept::default();
-    let mut writer = CaptureWriter::to_stream(Box::new(kept.clone())).map_err(io::Error::other)?;
-    writer.append_epoch(capture, &capture.rows).map_err(io::Error::other)?;
-    writer.finish(&capture.meta).map_err(io::Error::other)?;
-    Ok(std::mem::take(&mut *lock(&kept.0)))
+    capture.to_bytes().map(Vec::from).map_err(io::Error::other)
 }
