@@ -319,7 +319,8 @@ fn places_that_cannot_be_asked_say_why() {
             .map(|failure| failure.to_string())
             .unwrap()
     };
-    assert!(refused("http://node1:7732", false).contains("--captures FOLDER"));
+    assert!(refused("http://node1:7732/metrics", false).contains("without a path"));
+    assert!(refused("http://node1:7732", true).contains("is not a folder"));
     assert!(refused("gs://bucket", false).contains("s3://BUCKET/PREFIX"));
     assert!(refused("/no/such/folder", false).contains("cannot open /no/such/folder"));
     let folder = tempfile::tempdir().unwrap();
