@@ -82,7 +82,10 @@ fn each_look_is_a_capture() {
     assert!(captures.find(Some("live-other")).is_err());
     for request in asked.join().unwrap() {
         assert!(request.starts_with("GET /capture HTTP/1.1\r\n"), "{request}");
-        assert!(request.to_ascii_lowercase().contains(&format!("authorization: bearer {SECRET}")), "{request}");
+        assert!(
+            request.to_ascii_lowercase().contains(&format!("authorization: bearer {SECRET}")),
+            "{request}"
+        );
     }
 }
 
@@ -107,7 +110,10 @@ fn what_is_no_capture_is_said() {
     for (answer, says) in [
         (answer("401 Unauthorized", b""), "--token-file"),
         (answer("404 Not Found", b"no"), "is not a `precise serve`, or an old one"),
-        (answer("503 Service Unavailable", b"the first epoch\x1b[2J has not ended yet\nmore"), "epoch\u{fffd}[2J has not"),
+        (
+            answer("503 Service Unavailable", b"the first epoch\x1b[2J has not ended yet\nmore"),
+            "epoch\u{fffd}[2J has not",
+        ),
         (answer("302 Found", b""), "status 302"),
         (cut, "broke within the capture"),
         (b"SSH-2.0-x\r\n".to_vec(), "the connection broke"),
