@@ -18,7 +18,7 @@ use precise_tests::usage::Usage;
 
 /// Minutes by which a clock is ahead, and of which nodes: of one in so many, those with this
 /// remainder.
-const CLOCKS: [(i64, u32, u32); 3] = [(3, 97, 13), (40, 211, 100), (-25 * 60, 331, 330)];
+const CLOCKS: [(i64, u32, u32); 3] = [(3, 97, 13), (120, 211, 100), (-25 * 60, 331, 330)];
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
