@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::serialized_reader::SerializedPageReader;
-use parquet::file::statistics::Statistics;
+use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::schema::types::ColumnDescriptor;
 
 use super::claims;
@@ -103,7 +104,11 @@ impl<'a> GroupReader<'a> {
         if self.skims
             && let Some(same) = same_value(chunk, closed.most)
         {
-            closed.same = same;
+            (closed.same, closed.texts) = match same {
+                SameValue::Null => (None, FoundTexts::default()),
+                SameValue::Number(number) => (Some(number), FoundTexts::default()),
+                SameValue::Text(text) => (Some(0), FoundTexts::only(text)),
+            };
             return Ok(closed);
         }
         let is_text = column.kind == ColumnType::Text;
@@ -296,28 +301,37 @@ fn spread<N: Copy>(levels: &[i16], found: &[N], values: &mut Vec<u64>, of: impl 
     }
 }
 
+/// The value that all rows of a chunk have.
+enum SameValue {
+    Null,
+    Number(u64),
+    Text(Bytes),
+}
+
 /// Returns the value that all rows of a chunk have, as its statistics tell; `None` if they do not,
-/// or if it is larger than `most`. Of texts only that they are null.
-fn same_value(chunk: &ColumnChunkMetaData, most: u64) -> Option<Option<u64>> {
+/// or if it is larger than `most`.
+fn same_value(chunk: &ColumnChunkMetaData, most: u64) -> Option<SameValue> {
     let statistics = chunk.statistics()?;
     let (nulls, values) = (statistics.null_count_opt()?, u64::try_from(chunk.num_values()).ok()?);
     if nulls == values {
-        return Some(None);
+        return Some(SameValue::Null);
     }
     if nulls > 0 {
         return None;
     }
-    let same = match statistics {
-        Statistics::Boolean(of) => {
-            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| u64::from(*v))
-        }
-        Statistics::Int32(of) => {
-            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| u64::from(v.cast_unsigned()))
-        }
-        Statistics::Int64(of) => {
-            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| v.cast_unsigned())
+    fn same<'a, T: PartialEq>(of: &'a ValueStatistics<T>) -> Option<&'a T> {
+        // Those of long texts are shorter than the texts.
+        let exact = of.min_is_exact() && of.max_is_exact();
+        of.min_opt().filter(|min| exact && of.max_opt() == Some(min))
+    }
+    let number = match statistics {
+        Statistics::Boolean(of) => same(of).map(|value| u64::from(*value)),
+        Statistics::Int32(of) => same(of).map(|value| u64::from(value.cast_unsigned())),
+        Statistics::Int64(of) => same(of).map(|value| value.cast_unsigned()),
+        Statistics::ByteArray(of) => {
+            return same(of).map(|text| SameValue::Text(Bytes::copy_from_slice(text.data())));
         }
         _ => None,
     };
-    same.filter(|same| *same <= most).map(Some)
+    number.filter(|number| *number <= most).map(SameValue::Number)
 }

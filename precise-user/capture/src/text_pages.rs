@@ -23,6 +23,11 @@ const EACH: u64 = 128;
 pub(super) struct FoundTexts(Arc<Mutex<Vec<Bytes>>>);
 
 impl FoundTexts {
+    /// Returns one text, whose place is 0.
+    pub fn only(text: Bytes) -> Self {
+        Self(Arc::new(Mutex::new(vec![text])))
+    }
+
     /// Takes the texts. The places of those that are found later go on after them.
     pub fn take(&self) -> Vec<Bytes> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
