@@ -319,11 +319,6 @@ fn same_value(chunk: &ColumnChunkMetaData, most: u64) -> Option<SameValue> {
     if nulls > 0 {
         return None;
     }
-    fn same<'a, T: PartialEq>(of: &'a ValueStatistics<T>) -> Option<&'a T> {
-        // Those of long texts are shorter than the texts.
-        let exact = of.min_is_exact() && of.max_is_exact();
-        of.min_opt().filter(|min| exact && of.max_opt() == Some(min))
-    }
     let number = match statistics {
         Statistics::Boolean(of) => same(of).map(|value| u64::from(*value)),
         Statistics::Int32(of) => same(of).map(|value| u64::from(value.cast_unsigned())),
@@ -334,4 +329,11 @@ fn same_value(chunk: &ColumnChunkMetaData, most: u64) -> Option<SameValue> {
         _ => None,
     };
     number.filter(|number| *number <= most).map(SameValue::Number)
+}
+
+/// Returns the only value between the smallest and the largest one.
+fn same<T: PartialEq>(of: &ValueStatistics<T>) -> Option<&T> {
+    // Those of long texts are shorter than the texts.
+    let exact = of.min_is_exact() && of.max_is_exact();
+    of.min_opt().filter(|min| exact && of.max_opt() == Some(min))
 }
