@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Type as Physical, ZstdLevel};
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
@@ -25,6 +25,7 @@ use super::ranged::{RangeSource, Ranged};
 use super::read::{answering_panics, check_chunks, footer as read_footer, value};
 use super::read_columns::GroupReader;
 use super::read_error::{ReadError, Stop};
+use super::text_chunk::write_texts;
 
 /// A table that is being written to memory.
 pub struct FlatWriter {
@@ -79,6 +80,12 @@ impl FlatWriter {
         let mut group =
             SerializedRowGroupWriter::new(Arc::clone(schema), Arc::clone(properties), bytes, number, None);
         for (values, column) in columns.iter().zip(schema.columns()) {
+            if let ColumnValues::Texts(texts) = values
+                && column.physical_type() == Physical::BYTE_ARRAY
+                && write_texts(&mut group, column, properties, texts)?
+            {
+                continue;
+            }
             let missing = || ParquetError::General(format!("the schema has no column {}", column.name()));
             let mut chunk = group.next_column()?.ok_or_else(missing)?;
             let nullable = column.max_def_level() > 0;

@@ -63,6 +63,7 @@ mod row_group;
 mod scan;
 mod stack_json;
 mod temporary;
+mod text_chunk;
 mod text_pages;
 mod waiting;
 mod waiting_texts;
