@@ -317,6 +317,59 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_read_as_they_were_written() {
+        const ROWS: u32 = 3000;
+        const TEXTS: [FlatColumn; 2] =
+            [FlatColumn::must("must", ColumnType::Text, ""), FlatColumn::may("may", ColumnType::Text, "")];
+        // Few texts, some of them twice; one; none; and more bytes than a dictionary may have.
+        let few = |n: u32| format!("text {}", n % 5);
+        let long = |n: u32| format!("{n:0500}");
+        for (distinct, most) in [
+            ((0..10).map(few).collect::<Vec<_>>(), 10),
+            (vec!["x".repeat(100)], 1),
+            (vec![String::new(), "\u{fffd}é".to_owned()], 2),
+            ((0..ROWS).map(long).collect(), ROWS),
+        ] {
+            for every in [1, 3, ROWS + 1] {
+                let may = |row: u32| (row % every == every - 1).then_some((row * 7) % most);
+                let keys =
+                    [(0..ROWS).map(|row| Some(row % most)).collect::<Vec<_>>(), (0..ROWS).map(may).collect()];
+                let columns =
+                    keys.clone().map(|keys| ColumnValues::Texts(DistinctTexts::new(keys, distinct.clone())));
+                let mut writer = FlatWriter::start(&TEXTS, &[]).unwrap();
+                writer.group(&columns).unwrap();
+                let bytes = bytes::Bytes::from(writer.finish(&[]).unwrap());
+                let reader = FlatReader::open(Arc::new(bytes), "t", &ReadLimits::default()).unwrap();
+                let text = |key: Option<u32>| key.map(|key| distinct[key as usize].as_str());
+                let mut first = 0;
+                let each = |rows: usize, values: &[&FlatValues]| {
+                    for (values, keys) in values.iter().zip(&keys) {
+                        for row in 0..rows {
+                            assert_eq!(values.text(row), text(keys[first + row]), "{}", first + row);
+                        }
+                    }
+                    first += rows;
+                    Ok(())
+                };
+                reader.read(0, &TEXTS, 1000, each).unwrap();
+                assert_eq!(first, ROWS as usize);
+                let used = distinct.iter().min().cloned().zip(distinct.iter().max().cloned()).unwrap();
+                let bounds = reader.bounds(0, "must");
+                if used.0.len() < 64 {
+                    assert_eq!(bounds, Some(FlatBounds::Texts(used.0, used.1)));
+                }
+                if every > ROWS {
+                    let none = Some(FlatBounds::Texts(String::new(), String::new()));
+                    assert_eq!(reader.bounds(0, "may"), none);
+                }
+            }
+        }
+        let missing = ColumnValues::Texts(DistinctTexts::new(vec![None], Vec::new()));
+        let mut writer = FlatWriter::start(&TEXTS, &[]).unwrap();
+        assert!(writer.group(&[missing.clone(), missing]).is_err());
+    }
+
+    #[test]
     fn what_is_damaged_is_an_error() {
         let bytes = table();
         let open = |bytes: Vec<u8>| {
