@@ -50,7 +50,8 @@ mod tests {
     #[test]
     fn results_are_in_the_order_of_items() {
         for far in [false, true] {
-            let bucket = MemoryBucket { far, ..MemoryBucket::default() };
+            let mut bucket = MemoryBucket::default();
+            bucket.far = far;
             let items: Vec<u32> = (0..100).collect();
             let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let each = |item: &u32| {
@@ -68,7 +69,8 @@ mod tests {
 
     #[test]
     fn an_error_ends_the_others() {
-        let bucket = MemoryBucket { far: true, ..MemoryBucket::default() };
+        let mut bucket = MemoryBucket::default();
+        bucket.far = true;
         let made = AtomicUsize::new(0);
         let each = |item: &u32| {
             made.fetch_add(1, Relaxed);
