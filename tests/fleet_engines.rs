@@ -1,5 +1,5 @@
-//! Twenty questions to the tables of a fleet, asked of four engines and of precise: the sums must
-//! be equal to the last sample.
+//! Twenty questions to the tables of a fleet, asked of five engines and of precise: the sums must be
+//! equal to the last sample.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use precise_tests::run::{binary, precise};
 /// question is a table, what is wanted of it, and its groups. Prints a line for each difference.
 const ASK: &str = r#"
 import glob, json, os, subprocess, sys
-binary, place, day, until = sys.argv[1:]
+binary, place, day, until, catalog = sys.argv[1:]
 
 WEB = "shop/web2"
 QUESTIONS = [
@@ -140,22 +140,42 @@ def polars():
                           most.alias("most")).collect().rows()
     return ask
 
-engines = [(engine.__name__, engine()) for engine in [duckdb, chdb, polars, spark]]
-rows = 0
+def iceberg():
+    from pyiceberg.catalog.sql import SqlCatalog
+    import duckdb
+    opened = SqlCatalog("fleet", uri=f"sqlite:///{catalog}/fleet.db", warehouse=f"file://{catalog}")
+    connection = duckdb.connect()
+    for table in ["hour", "latency", "symbols"]:
+        rows = opened.load_table(f"fleet.{table}").scan().to_arrow()
+        connection.register(table + "_", rows)
+    tables = {table: table + "_" for table in files} | {"names": "(SELECT DISTINCT * FROM symbols_)"}
+    hour = "strftime(timezone('UTC', time), '%Y-%m-%dT%H')"
+    def ask(table, *question):
+        # The catalog has the tables of hours, of which those of a day are made.
+        return None if table == "tier" else connection.sql(sql(table, *question, hour).format(**tables)).fetchall()
+    return ask
+
+engines = [(engine.__name__, engine()) for engine in [duckdb, chdb, polars, iceberg, spark]]
+rows, asked = 0, {}
 for number, question in enumerate(QUESTIONS):
     def sorted_rows(rows):
         return sorted((tuple(row) for row in rows), key=repr)
     expected = sorted_rows(ours(*question))
     rows += len(expected)
     for name, ask in engines:
-        found = sorted_rows(ask(*question))
+        found = ask(*question)
+        if found is None:
+            continue
+        asked[name] = asked.get(name, 0) + 1
+        found = sorted_rows(found)
         if found != expected:
             print(f"DIFFERS: {name}: question {number}: {question}: {found[:3]} instead of {expected[:3]}")
+assert asked.pop("iceberg") == 17 and set(asked.values()) == {20}, asked
 print(f"{len(QUESTIONS)} questions, {len(engines)} engines, {rows} rows")
 "#;
 
 #[test]
-fn four_engines_and_precise_add_up_alike() -> Result<()> {
+fn five_engines_and_precise_add_up_alike() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let place = folder.path().join("place");
     // A whole day, which has its own tables, and some hours of the next.
@@ -164,12 +184,19 @@ fn four_engines_and_precise_add_up_alike() -> Result<()> {
     // The thinnest tier must have enough samples of a service.
     let made = MadeFleet { first, rows: 300, ..MadeFleet::small() };
     write(&made, 7, &place)?;
-    let place = place.to_string_lossy();
+    let catalog = folder.path().join("iceberg");
+    fs::create_dir(&catalog)?;
+    let (place, catalog) = (place.to_string_lossy(), catalog.to_string_lossy());
     precise(["fleet", "compact", "--since", "7d", &place])?.expect(0)?;
+    // The job adds what is new, and nothing twice.
+    let registered = register(&place, &catalog)?;
+    ensure!(registered.contains("fleet.hour: 8 new files of 8\n"), "{registered}");
+    let again = register(&place, &catalog)?;
+    ensure!(again.contains("fleet.hour: 0 new files of 8\n"), "{again}");
     let output = Command::new(python()?)
         .args(["-c", ASK])
         .arg(binary()?)
-        .args([&place, day.to_string().as_str(), FleetDay(day.0 + 1).to_string().as_str()])
+        .args([&place, day.to_string().as_str(), FleetDay(day.0 + 1).to_string().as_str(), &catalog])
         .current_dir(folder.path())
         // Spark listens to its own workers only.
         .env("SPARK_LOCAL_IP", "127.0.0.1")
@@ -178,9 +205,20 @@ fn four_engines_and_precise_add_up_alike() -> Result<()> {
     let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success() && !said.contains("DIFFERS"), "{said}{error}");
     let last = said.lines().last().unwrap_or_default();
-    let rows = last.strip_prefix("20 questions, 4 engines, ").and_then(|rest| rest.strip_suffix(" rows"));
+    let rows = last.strip_prefix("20 questions, 5 engines, ").and_then(|rest| rest.strip_suffix(" rows"));
     ensure!(rows.and_then(|rows| rows.parse::<u32>().ok()).is_some_and(|rows| rows > 500), "{said}{error}");
     Ok(())
+}
+
+/// Runs the job of docs/fleet.md that registers tables in Iceberg.
+fn register(place: &str, catalog: &str) -> Result<String> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/fleet.md"))?;
+    let job = page.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).context("no job")?;
+    let place = format!("file://{place}");
+    let output = Command::new(python()?).args(["-c", job, &place, catalog]).output()?;
+    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "{said}{error}");
+    Ok(said.into_owned())
 }
 
 /// Runs each statement of a text, and prints the number of its rows.

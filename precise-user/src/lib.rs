@@ -60,3 +60,5 @@ pub mod push;
 pub mod screen;
 pub mod self_test;
 pub mod text;
+#[cfg(feature = "s3")]
+mod web;

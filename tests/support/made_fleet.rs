@@ -24,13 +24,21 @@ pub fn write(made: &MadeFleet, hours: u32, place: &Path) -> Result<FleetTruth> {
     let mut truth = FleetTruth::new();
     for node in 0..made.nodes {
         for hour in 0..hours {
-            let MadeCapture { name, bytes, modified_ns } = made.capture(node, hour, &mut truth)?;
-            let path = place.join(name);
-            fs::create_dir_all(path.parent().context("a label")?)?;
-            fs::write(&path, bytes)?;
-            let written = UNIX_EPOCH + Duration::from_nanos(modified_ns);
-            File::options().write(true).open(&path)?.set_modified(written)?;
+            put(&made.capture(node, hour, &mut truth)?, place)?;
         }
     }
     Ok(truth)
+}
+
+/// Writes a capture.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be written.
+pub fn put(made: &MadeCapture, place: &Path) -> Result<()> {
+    let path = place.join(&made.name);
+    fs::create_dir_all(path.parent().context("a label")?)?;
+    fs::write(&path, &made.bytes)?;
+    let written = UNIX_EPOCH + Duration::from_nanos(made.modified_ns);
+    Ok(File::options().write(true).open(&path)?.set_modified(written)?)
 }

@@ -121,6 +121,10 @@ enum Bench {
         /// 10,000 for 48 million rows
         #[arg(long, default_value_t = 1000)]
         large: u32,
+        /// Only let pairs of compactors be killed fifty times over a day of 1,000 nodes, and compare
+        /// the tables with those of one compactor
+        #[arg(long)]
+        race: bool,
     },
     /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
     /// script`
@@ -183,7 +187,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(bench.arg(precise).arg(only).args(page))
         }
         Bench::Build { first } => build(first),
-        Bench::Fleet { nodes, hours, rows, large } => {
+        Bench::Fleet { race: true, .. } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet-race", "--"]);
+            process::run(bench.arg(precise).args(["1000", "24", "200", "50"]))
+        }
+        Bench::Fleet { nodes, hours, rows, large, race: false } => {
             let precise = release()?;
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet", "--"]);

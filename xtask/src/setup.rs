@@ -93,6 +93,8 @@ const WHEELS: &[Wheel] = &[
     Wheel { name: "polars", version: "2.1.0", purpose: "by the tests that read captures as a table" },
     Wheel { name: "chdb", version: "4.4.0", purpose: "by the tests that read captures as a table" },
     Wheel { name: "pyspark", version: "4.3.0", purpose: "by the tests that read captures as a table" },
+    Wheel { name: "pyiceberg", version: "0.12.0", purpose: "by the test that registers tables in Iceberg" },
+    Wheel { name: "sqlalchemy", version: "2.1.9", purpose: "by pyiceberg's catalog in a file" },
     Wheel { name: "numpy", version: "2.4.6", purpose: "by the test that samples its loops" },
     // Only moto's S3 server is used, so its other extras are not installed.
     Wheel { name: "moto", version: "5.2.5", purpose: "as an object store, by the tests of archives" },

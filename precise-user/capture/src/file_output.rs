@@ -16,9 +16,32 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileExt as _, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::group_file::ReadBack;
 use super::temporary::{Temporary, keep_old, old_name};
+
+/// Bytes that a writer adds to, and that are taken at the end.
+#[derive(Clone, Default)]
+pub(super) struct MemoryOutput(Arc<Mutex<Vec<u8>>>);
+
+impl MemoryOutput {
+    /// Takes the bytes that were written.
+    pub fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for MemoryOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// An output: a file that appears only when it is complete, or a stream.
 pub struct FileOutput {

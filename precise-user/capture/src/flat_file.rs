@@ -2,9 +2,9 @@
 //! column.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Type as Physical, ZstdLevel};
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
@@ -16,37 +16,24 @@ use parquet::file::writer::{SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor};
 
 use super::batch::{ColumnValues, DistinctTexts};
-use super::file_output::FileOutput;
+use super::file_output::{FileOutput, MemoryOutput};
 use super::flat::{self, FlatColumn};
-use super::flat_columns::FlatGroup;
+use super::flat_columns::{FlatValues, batches};
 use super::group_file::footer;
 use super::limits::ReadLimits;
 use super::ranged::{RangeSource, Ranged};
 use super::read::{answering_panics, check_chunks, footer as read_footer, value};
+use super::read_columns::GroupReader;
 use super::read_error::{ReadError, Stop};
+use super::text_chunk::write_texts;
 
 /// A table that is being written to memory.
 pub struct FlatWriter {
     bytes: TrackedWrite<FileOutput>,
-    written: Shared,
+    written: MemoryOutput,
     schema: SchemaDescPtr,
     properties: WriterPropertiesPtr,
     groups: Vec<RowGroupMetaData>,
-}
-
-/// Bytes that the writer adds to, and that are taken at the end.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl FlatWriter {
@@ -66,7 +53,7 @@ impl FlatWriter {
             properties = properties.set_column_dictionary_enabled((*name).into(), false);
         }
         let schema = flat::schema(columns.iter().copied()).map_err(io::Error::other)?;
-        let written = Shared::default();
+        let written = MemoryOutput::default();
         let mut bytes = TrackedWrite::new(FileOutput::stream(Box::new(written.clone())));
         bytes.write_all(b"PAR1")?;
         Ok(Self {
@@ -93,6 +80,12 @@ impl FlatWriter {
         let mut group =
             SerializedRowGroupWriter::new(Arc::clone(schema), Arc::clone(properties), bytes, number, None);
         for (values, column) in columns.iter().zip(schema.columns()) {
+            if let ColumnValues::Texts(texts) = values
+                && column.physical_type() == Physical::BYTE_ARRAY
+                && write_texts(&mut group, column, properties, texts)?
+            {
+                continue;
+            }
             let missing = || ParquetError::General(format!("the schema has no column {}", column.name()));
             let mut chunk = group.next_column()?.ok_or_else(missing)?;
             let nullable = column.max_def_level() > 0;
@@ -135,7 +128,7 @@ impl FlatWriter {
         self.bytes.write_all(&footer.map_err(io::Error::other)?)?;
         self.bytes.flush()?;
         drop(self.bytes);
-        Ok(std::mem::take(&mut *self.written.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(self.written.take())
     }
 }
 
@@ -241,27 +234,13 @@ impl FlatReader {
         group: usize,
         columns: &[FlatColumn],
         most: usize,
-        mut each: impl FnMut(usize, &[ColumnValues]) -> Result<(), String>,
+        each: impl FnMut(usize, &[&FlatValues]) -> Result<(), String>,
     ) -> Result<(), ReadError> {
         let Self { file, metadata, label, limits } = self;
         answering_panics(label, || {
-            let mut read = || {
-                let Some(mut batch) = FlatGroup::group(file, metadata, group, limits.pages())? else {
-                    return Ok(());
-                };
-                while batch.next(most) {
-                    let mut values: Vec<ColumnValues> = Vec::with_capacity(columns.len());
-                    for column in columns {
-                        // A column is read once, even if it is asked for twice.
-                        let before = columns.iter().take(values.len()).position(|c| c.name == column.name);
-                        values.push(match before.and_then(|at| values.get(at)) {
-                            Some(same) => same.clone(),
-                            None => batch.column(*column)?,
-                        });
-                    }
-                    each(batch.rows(), &values)?;
-                }
-                Ok(())
+            let read = || match GroupReader::one(file, metadata, group, limits.pages(), true)? {
+                Some(group) => batches(&group, columns, most, each).map(drop),
+                None => Ok(()),
             };
             read().map_err(|stop: Stop| stop.of(label, (self.rows(group), limits.rows)))
         })
@@ -319,22 +298,75 @@ mod tests {
         assert_eq!(reader.bounds(0, "level"), Some(FlatBounds::Texts(String::new(), "L1 hit".into())));
         assert_eq!((reader.bounds(0, "latency_max"), reader.bounds(0, "none")), (None, None));
         let mut rows = 0;
-        let each = |now: usize, columns: &[ColumnValues]| {
-            let ColumnValues::Large(counts) = &columns[0] else { return Err("numbers".to_owned()) };
-            let ColumnValues::Texts(levels) = &columns[1] else { return Err("texts".to_owned()) };
-            assert_eq!(counts.len(), now);
-            for (at, count) in counts.iter().enumerate() {
-                assert_eq!(*count, Some((rows + at) as u64));
-                assert_eq!(levels.get(at), ((rows + at) % 3 > 0).then_some("L1 hit"));
+        let each = |now: usize, columns: &[&FlatValues]| {
+            let [counts, levels, again] = columns else { return Err("three columns".to_owned()) };
+            for at in 0..now {
+                assert_eq!(counts.number(at), Some((rows + at) as u64));
+                assert_eq!(levels.text(at), ((rows + at) % 3 > 0).then_some("L1 hit"));
+                assert_eq!(again.number(at), counts.number(at));
             }
+            assert_eq!((counts.number(now), counts.text(0)), (None, None));
             rows += now;
             Ok(())
         };
-        reader.read(0, &[COLUMNS[2], COLUMNS[1]], 300, each).unwrap();
+        reader.read(0, &[COLUMNS[2], COLUMNS[1], COLUMNS[2]], 300, each).unwrap();
         assert_eq!(rows, 1000);
         let wrong = FlatColumn::must("count", ColumnType::Text, "");
         let error = reader.read(0, &[wrong], 300, |_, _| Ok(())).unwrap_err().to_string();
         assert!(error.contains("the column count has the wrong type"), "{error}");
+    }
+
+    #[test]
+    fn texts_are_read_as_they_were_written() {
+        const ROWS: u32 = 3000;
+        const TEXTS: [FlatColumn; 2] =
+            [FlatColumn::must("must", ColumnType::Text, ""), FlatColumn::may("may", ColumnType::Text, "")];
+        // Few texts, some of them twice; one; none; and more bytes than a dictionary may have.
+        let few = |n: u32| format!("text {}", n % 5);
+        let long = |n: u32| format!("{n:0500}");
+        for (distinct, most) in [
+            ((0..10).map(few).collect::<Vec<_>>(), 10),
+            (vec!["x".repeat(100)], 1),
+            (vec![String::new(), "\u{fffd}é".to_owned()], 2),
+            ((0..ROWS).map(long).collect(), ROWS),
+        ] {
+            for every in [1, 3, ROWS + 1] {
+                let may = |row: u32| (row % every == every - 1).then_some((row * 7) % most);
+                let keys =
+                    [(0..ROWS).map(|row| Some(row % most)).collect::<Vec<_>>(), (0..ROWS).map(may).collect()];
+                let columns =
+                    keys.clone().map(|keys| ColumnValues::Texts(DistinctTexts::new(keys, distinct.clone())));
+                let mut writer = FlatWriter::start(&TEXTS, &[]).unwrap();
+                writer.group(&columns).unwrap();
+                let bytes = bytes::Bytes::from(writer.finish(&[]).unwrap());
+                let reader = FlatReader::open(Arc::new(bytes), "t", &ReadLimits::default()).unwrap();
+                let text = |key: Option<u32>| key.map(|key| distinct[key as usize].as_str());
+                let mut first = 0;
+                let each = |rows: usize, values: &[&FlatValues]| {
+                    for (values, keys) in values.iter().zip(&keys) {
+                        for row in 0..rows {
+                            assert_eq!(values.text(row), text(keys[first + row]), "{}", first + row);
+                        }
+                    }
+                    first += rows;
+                    Ok(())
+                };
+                reader.read(0, &TEXTS, 1000, each).unwrap();
+                assert_eq!(first, ROWS as usize);
+                let used = distinct.iter().min().cloned().zip(distinct.iter().max().cloned()).unwrap();
+                let bounds = reader.bounds(0, "must");
+                if used.0.len() < 64 {
+                    assert_eq!(bounds, Some(FlatBounds::Texts(used.0, used.1)));
+                }
+                if every > ROWS {
+                    let none = Some(FlatBounds::Texts(String::new(), String::new()));
+                    assert_eq!(reader.bounds(0, "may"), none);
+                }
+            }
+        }
+        let missing = ColumnValues::Texts(DistinctTexts::new(vec![None], Vec::new()));
+        let mut writer = FlatWriter::start(&TEXTS, &[]).unwrap();
+        assert!(writer.group(&[missing.clone(), missing]).is_err());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use parquet::file::reader::{ChunkReader as _, Length as _};
 use super::checkpoint::{CUT_KEY, CheckpointParts, recover};
 use super::claims::{self, JSON};
 use super::file::{META_KEY, SCHEMA_KEY};
+use super::file_output::MemoryOutput;
 use super::limits::ReadLimits;
 use super::ranged::{RangeSource, Ranged};
 use super::read_columns::GroupReader;
@@ -136,6 +137,13 @@ pub trait CaptureFile: Sized {
     ///
     /// Returns an error if the file cannot be written.
     fn write(&self, path: &Path) -> Result<(), WriteError>;
+
+    /// Returns the capture as the bytes of its file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the capture cannot be encoded.
+    fn to_bytes(&self) -> Result<Bytes, WriteError>;
 }
 
 impl CaptureFile for Capture {
@@ -175,6 +183,14 @@ impl CaptureFile for Capture {
         writer.append_epoch(self, &self.rows)?;
         writer.finish(&self.meta).map(|_| ())
     }
+
+    fn to_bytes(&self) -> Result<Bytes, WriteError> {
+        let written = MemoryOutput::default();
+        let mut writer = CaptureWriter::to_stream(Box::new(written.clone()))?;
+        writer.append_epoch(self, &self.rows)?;
+        writer.finish(&self.meta)?;
+        Ok(written.take().into())
+    }
 }
 
 fn read_chunks(
@@ -186,11 +202,11 @@ fn read_chunks(
     answering_panics(label, || {
         let OpenedCapture { file, metadata, meta, kept, claimed, .. } =
             OpenedCapture::new(source, label, limits)?;
-        let (file, parts) = (Arc::new(file), wanted(&meta));
+        let parts = wanted(&meta);
         let mut rows = Rows::new(meta, parts, limits, kept);
         let mut groups = GroupReader::all(&file, &metadata, limits.pages(), parts != Projection::EVERYTHING);
         groups
-            .try_for_each(|group| rows.add(&mut group?))
+            .try_for_each(|group| rows.add(&group?))
             .map_err(|stop| stop.of(label, (claimed, limits.rows)))?;
         all_rows(label, rows.read(), claimed)?;
         Ok(rows.finish())

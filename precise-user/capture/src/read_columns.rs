@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
-use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
-use parquet::file::statistics::Statistics;
+use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::schema::types::ColumnDescriptor;
 
 use super::claims;
-use super::file::Column;
-use super::flat::ColumnType;
+use super::flat::{ColumnType, FlatColumn};
+use super::ranged::Ranged;
 use super::read_error::Stop;
 use super::text_pages::{Claimed, FoundTexts, TextPages, as_numbers};
 
 /// A row group whose columns can be opened.
-pub(super) struct GroupReader<'a, R: ChunkReader> {
-    file: &'a Arc<R>,
+pub(super) struct GroupReader<'a> {
+    file: &'a Ranged,
     group: &'a RowGroupMetaData,
     rows: usize,
     /// The number of the group, from 0.
@@ -29,19 +29,39 @@ pub(super) struct GroupReader<'a, R: ChunkReader> {
     claimed: Claimed,
 }
 
-impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
+impl<'a> GroupReader<'a> {
     /// Returns the row groups of a file. The pages of a row group may have at most `limit` bytes.
     /// If it `skims`, columns whose statistics tell the only value are not read.
     pub fn all(
-        file: &'a Arc<R>,
+        file: &'a Ranged,
         metadata: &'a ParquetMetaData,
         limit: u64,
         skims: bool,
     ) -> impl Iterator<Item = Result<Self, Stop>> {
-        metadata.row_groups().iter().enumerate().map(move |(number, group)| {
-            let rows = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
-            Ok(Self { file, group, rows, number, skims, claimed: Claimed::new(limit) })
-        })
+        let groups = metadata.row_groups().iter().enumerate();
+        groups.map(move |(number, group)| Self::of(file, (number, group), limit, skims))
+    }
+
+    /// Returns the row group of a number, as [`Self::all`] does; `None` if there is none.
+    pub fn one(
+        file: &'a Ranged,
+        metadata: &'a ParquetMetaData,
+        number: usize,
+        limit: u64,
+        skims: bool,
+    ) -> Result<Option<Self>, Stop> {
+        let group = metadata.row_groups().get(number);
+        group.map(|group| Self::of(file, (number, group), limit, skims)).transpose()
+    }
+
+    fn of(
+        file: &'a Ranged,
+        (number, group): (usize, &'a RowGroupMetaData),
+        limit: u64,
+        skims: bool,
+    ) -> Result<Self, Stop> {
+        let rows = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
+        Ok(Self { file, group, rows, number, skims, claimed: Claimed::new(limit) })
     }
 
     /// Returns the number of rows.
@@ -56,8 +76,8 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
     }
 
     /// Opens a column at its first row. The error describes what is wrong with the column.
-    pub fn open(&mut self, column: Column) -> Result<OpenColumn, Stop> {
-        let name = column.name();
+    pub fn open(&self, column: FlatColumn) -> Result<OpenColumn, Stop> {
+        let name = column.name;
         let missing = || format!("the column {name} is missing");
         let place = self.place(name).ok_or_else(missing)?;
         let chunk = self.group.columns().get(place).ok_or_else(missing)?;
@@ -72,6 +92,7 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         let nullable = descriptor.max_def_level() > 0;
         let mut closed = OpenColumn {
             column,
+            most: most(column.kind),
             nullable,
             reader: None,
             same: None,
@@ -81,21 +102,27 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
             texts: FoundTexts::default(),
         };
         if self.skims
-            && let Some(same) = same_value(chunk)
+            && let Some(same) = same_value(chunk, closed.most)
         {
-            closed.same = same;
+            (closed.same, closed.texts) = match same {
+                SameValue::Null => (None, FoundTexts::default()),
+                SameValue::Number(number) => (Some(number), FoundTexts::default()),
+                SameValue::Text(text) => (Some(0), FoundTexts::only(text)),
+            };
             return Ok(closed);
         }
-        let is_text = column.kind() == ColumnType::Text;
-        let claim =
-            claims::of_chunk(&**self.file, chunk, is_text).map_err(|e| format!("column {name}: {e}"))?;
-        self.claimed.add(claim).map_err(|bytes| {
+        let is_text = column.kind == ColumnType::Text;
+        let too_much = |bytes: u64| {
             let what = format!("row group {} with the column {name} claims", self.number);
             Stop::Memory { what, bytes, limit: self.claimed.limit }
-        })?;
+        };
+        let (start, length) = chunk.byte_range();
+        self.claimed.fits(length).map_err(too_much)?;
+        let file = self.file.holding(start, length).map_err(|e| format!("column {name}: {e}"))?;
+        let claim = claims::of_chunk(&file, chunk, is_text).map_err(|e| format!("column {name}: {e}"))?;
+        self.claimed.add(claim).map_err(too_much)?;
         let broken = |e: ParquetError| format!("its columns cannot be read: {name}: {e}");
-        let pages =
-            SerializedPageReader::new(Arc::clone(self.file), chunk, self.rows, None).map_err(broken)?;
+        let pages = SerializedPageReader::new(Arc::new(file), chunk, self.rows, None).map_err(broken)?;
         let (reader, texts) = if is_text {
             let (pages, texts) = TextPages::of(pages, nullable, self.claimed.clone());
             let descriptor = as_numbers(&descriptor).map_err(broken)?;
@@ -107,10 +134,22 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
     }
 }
 
+/// Returns the largest number that a column of this type can have.
+fn most(kind: ColumnType) -> u64 {
+    match kind {
+        ColumnType::Bool => 1,
+        ColumnType::U8 => u8::MAX.into(),
+        ColumnType::U16 => u16::MAX.into(),
+        ColumnType::U32 | ColumnType::Text => u32::MAX.into(),
+        ColumnType::U64 => u64::MAX,
+        ColumnType::I64 | ColumnType::Time => i64::MAX.cast_unsigned(),
+    }
+}
+
 /// Returns whether a column of a file has the type of `column`. It may allow nulls even if `column`
 /// does not.
-fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError> {
-    let expected = column.flat().parquet_type()?;
+fn is_of(found: &ColumnDescriptor, column: FlatColumn) -> Result<bool, ParquetError> {
+    let expected = column.parquet_type()?;
     Ok(found.max_rep_level() == 0
         && found.max_def_level() <= 1
         && found.physical_type() == expected.get_physical_type()
@@ -119,7 +158,9 @@ fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError>
 
 /// A column of a row group that is being read, with the values of the last rows.
 pub(super) struct OpenColumn {
-    column: Column,
+    column: FlatColumn,
+    /// The largest number that is possible.
+    most: u64,
     nullable: bool,
     /// `None` if each row has the same value, which is in `same`.
     reader: Option<ColumnReader>,
@@ -134,9 +175,14 @@ pub(super) struct OpenColumn {
 }
 
 impl OpenColumn {
-    /// Returns the column.
-    pub fn column(&self) -> Column {
-        self.column
+    /// Returns the name of the column.
+    pub fn name(&self) -> &'static str {
+        self.column.name
+    }
+
+    /// Returns the type of the column.
+    pub fn kind(&self) -> ColumnType {
+        self.column.kind
     }
 
     /// Returns whether all rows of the row group have the same value.
@@ -145,6 +191,7 @@ impl OpenColumn {
     }
 
     /// Returns a value of the rows that were read last.
+    #[inline]
     pub fn get(&self, i: usize) -> Option<u64> {
         if self.is_same() {
             return self.same;
@@ -155,11 +202,11 @@ impl OpenColumn {
         self.values.get(i).copied()
     }
 
-    /// Reads the values of the next rows. `most` is the largest number that is possible.
-    pub fn read(&mut self, rows: usize, most: u64) -> Result<(), String> {
+    /// Reads the values of the next rows.
+    pub fn read(&mut self, rows: usize) -> Result<(), String> {
         let Self { nullable, levels, values, .. } = self;
-        let (name, nullable) = (self.column.name(), *nullable);
-        let is_signed = self.column.kind() == ColumnType::I64;
+        let (name, nullable) = (self.column.name, *nullable);
+        let is_signed = matches!(self.column.kind, ColumnType::I64 | ColumnType::Time);
         match &mut self.reader {
             None => return Ok(()),
             Some(ColumnReader::Int32ColumnReader(reader)) => {
@@ -180,7 +227,7 @@ impl OpenColumn {
             }
             Some(_) => return Err(format!("the column {name} has a type that no column has")),
         }
-        if let Some(number) = values.iter().find(|number| **number > most) {
+        if let Some(number) = values.iter().find(|number| **number > self.most) {
             return Err(format!("the column {name} has {number}, which is too large for it"));
         }
         self.nulls = nullable && self.levels.contains(&0);
@@ -209,7 +256,7 @@ impl OpenColumn {
         mut convert: impl FnMut(&str) -> Result<T, String>,
     ) -> Result<(), String> {
         for text in self.texts.take() {
-            let name = self.column.name();
+            let name = self.column.name;
             let text = std::str::from_utf8(&text).map_err(|e| unreadable(name, &e))?;
             into.push(convert(text)?);
         }
@@ -254,28 +301,39 @@ fn spread<N: Copy>(levels: &[i16], found: &[N], values: &mut Vec<u64>, of: impl 
     }
 }
 
-/// Returns the value that all rows of a chunk have, as its statistics tell; `None` if they do not.
-/// Of texts only that they are null.
-fn same_value(chunk: &ColumnChunkMetaData) -> Option<Option<u64>> {
+/// The value that all rows of a chunk have.
+enum SameValue {
+    Null,
+    Number(u64),
+    Text(Bytes),
+}
+
+/// Returns the value that all rows of a chunk have, as its statistics tell; `None` if they do not,
+/// or if it is larger than `most`.
+fn same_value(chunk: &ColumnChunkMetaData, most: u64) -> Option<SameValue> {
     let statistics = chunk.statistics()?;
     let (nulls, values) = (statistics.null_count_opt()?, u64::try_from(chunk.num_values()).ok()?);
     if nulls == values {
-        return Some(None);
+        return Some(SameValue::Null);
     }
     if nulls > 0 {
         return None;
     }
-    match statistics {
-        Statistics::Boolean(of) => {
-            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| u64::from(*v))
-        }
-        Statistics::Int32(of) => {
-            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| u64::from(v.cast_unsigned()))
-        }
-        Statistics::Int64(of) => {
-            of.min_opt().filter(|min| of.max_opt() == Some(min)).map(|v| v.cast_unsigned())
+    let number = match statistics {
+        Statistics::Boolean(of) => same(of).map(|value| u64::from(*value)),
+        Statistics::Int32(of) => same(of).map(|value| u64::from(value.cast_unsigned())),
+        Statistics::Int64(of) => same(of).map(|value| value.cast_unsigned()),
+        Statistics::ByteArray(of) => {
+            return same(of).map(|text| SameValue::Text(Bytes::copy_from_slice(text.data())));
         }
         _ => None,
-    }
-    .map(Some)
+    };
+    number.filter(|number| *number <= most).map(SameValue::Number)
+}
+
+/// Returns the only value between the smallest and the largest one.
+fn same<T: PartialEq>(of: &ValueStatistics<T>) -> Option<&T> {
+    // Those of long texts are shorter than the texts.
+    let exact = of.min_is_exact() && of.max_is_exact();
+    of.min_opt().filter(|min| exact && of.max_opt() == Some(min))
 }

@@ -1,6 +1,5 @@
 //! Reads the owners of cgroups from the columns that describe them.
 
-use parquet::file::reader::ChunkReader;
 use rustc_hash::FxHashSet;
 
 use super::file::Column;
@@ -29,7 +28,7 @@ pub(super) struct CgroupColumns {
 }
 
 impl CgroupColumns {
-    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>) -> Result<Self, Stop> {
+    pub fn open(group: &GroupReader<'_>) -> Result<Self, Stop> {
         Ok(Self {
             id: NumberColumn::open(group, Column::CgroupId)?,
             path: NameColumn::open(group, [Column::Cgroup, Column::CgroupReason])?,

@@ -1,6 +1,5 @@
 //! The parts of rows that consist of several columns.
 
-use parquet::file::reader::ChunkReader;
 use rustc_hash::FxHashMap;
 
 use super::file::Column;
@@ -65,11 +64,7 @@ pub(super) struct TaskColumns {
 }
 
 impl TaskColumns {
-    pub fn open(
-        group: &mut GroupReader<impl ChunkReader + 'static>,
-        number: Column,
-        name: [Column; 2],
-    ) -> Result<Self, Stop> {
+    pub fn open(group: &GroupReader<'_>, number: Column, name: [Column; 2]) -> Result<Self, Stop> {
         Ok(Self { number: NumberColumn::open(group, number)?, name: NameColumn::open(group, name)? })
     }
 
@@ -131,10 +126,7 @@ struct CodeKey {
 
 impl CodeColumns {
     /// Opens the columns of these parts; `None` if no part needs the code.
-    pub fn open(
-        group: &mut GroupReader<impl ChunkReader + 'static>,
-        parts: Projection,
-    ) -> Result<Option<Self>, Stop> {
+    pub fn open(group: &GroupReader<'_>, parts: Projection) -> Result<Option<Self>, Stop> {
         if !parts.has_any(Projection::CODE) {
             return Ok(None);
         }
@@ -288,7 +280,7 @@ pub(super) struct StackColumns {
 }
 
 impl StackColumns {
-    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>) -> Result<Self, Stop> {
+    pub fn open(group: &GroupReader<'_>) -> Result<Self, Stop> {
         Ok(Self {
             callers: TextColumn::open(group, Column::Stack)?,
             reason: TextColumn::open(group, Column::StackReason)?,
@@ -342,7 +334,7 @@ pub(super) struct DataColumns {
 }
 
 impl DataColumns {
-    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>) -> Result<Self, Stop> {
+    pub fn open(group: &GroupReader<'_>) -> Result<Self, Stop> {
         Ok(Self {
             address: NumberColumn::open(group, Column::Address)?,
             region: NameColumn::open(group, [Column::Region, Column::RegionReason])?,

@@ -1,6 +1,5 @@
 //! Converts the columns of the file to rows of the model.
 
-use parquet::file::reader::ChunkReader;
 use precise_common::latency;
 
 use super::file::Column;
@@ -65,7 +64,7 @@ impl Rows {
     }
 
     /// Adds a row group. The error describes what is wrong with it.
-    pub(super) fn add(&mut self, group: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), Stop> {
+    pub(super) fn add(&mut self, group: &GroupReader<'_>) -> Result<(), Stop> {
         let mut columns = Columns::open(group, self.parts)?;
         let repeats = self.joining.is_on();
         let (mut left, mut different) = (group.rows(), 0);
@@ -188,7 +187,7 @@ fn part<T>(
 }
 
 impl Columns {
-    fn open(group: &mut GroupReader<impl ChunkReader + 'static>, parts: Projection) -> Result<Self, Stop> {
+    fn open(group: &GroupReader<'_>, parts: Projection) -> Result<Self, Stop> {
         let process = (Column::Pid, [Column::Process, Column::ProcessReason]);
         let thread = (Column::Tid, [Column::Thread, Column::ThreadReason]);
         Ok(Self {

@@ -2,8 +2,6 @@
 
 use std::marker::PhantomData;
 
-use parquet::file::reader::ChunkReader;
-
 use super::file::Column;
 use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
@@ -16,15 +14,13 @@ pub(super) struct NumberColumn<T> {
 }
 
 impl<T: TryFrom<u64>> NumberColumn<T> {
-    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        Ok(Self { open: group.open(column)?, kind: PhantomData })
+    pub fn open(group: &GroupReader<'_>, column: Column) -> Result<Self, Stop> {
+        Ok(Self { open: group.open(column.flat())?, kind: PhantomData })
     }
 
     /// Reads the values of the next rows.
     pub fn read(&mut self, rows: usize) -> Result<(), String> {
-        // The shift by all 64 bits is 0.
-        let bits = 8 * size_of::<T>() as u32;
-        self.open.read(rows, 1_u64.checked_shl(bits).unwrap_or(0).wrapping_sub(1))
+        self.open.read(rows)
     }
 
     pub fn get(&self, i: usize) -> Option<T> {
@@ -32,7 +28,7 @@ impl<T: TryFrom<u64>> NumberColumn<T> {
     }
 
     pub fn must(&self, i: usize) -> Result<T, String> {
-        self.get(i).ok_or_else(|| needed(self.open.column()))
+        self.get(i).ok_or_else(|| needed(self.open.name()))
     }
 
     /// Adds the column to a list.
@@ -41,15 +37,15 @@ impl<T: TryFrom<u64>> NumberColumn<T> {
     }
 }
 
-fn needed(column: Column) -> String {
-    format!("the column {} is null in a row that needs a value", column.name())
+fn needed(name: &str) -> String {
+    format!("the column {name} is null in a row that needs a value")
 }
 
 /// A column of flags.
 pub(super) struct FlagColumn(NumberColumn<u8>);
 
 impl FlagColumn {
-    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
+    pub fn open(group: &GroupReader<'_>, column: Column) -> Result<Self, Stop> {
         NumberColumn::open(group, column).map(Self)
     }
 
@@ -79,8 +75,8 @@ pub(super) struct TextColumn<T> {
 }
 
 impl<T> TextColumn<T> {
-    pub fn open(group: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        Ok(Self { open: group.open(column)?, values: Vec::new() })
+    pub fn open(group: &GroupReader<'_>, column: Column) -> Result<Self, Stop> {
+        Ok(Self { open: group.open(column.flat())?, values: Vec::new() })
     }
 
     /// Reads the values of the next rows.
@@ -89,7 +85,7 @@ impl<T> TextColumn<T> {
         rows: usize,
         convert: impl FnMut(&str) -> Result<T, String>,
     ) -> Result<(), String> {
-        self.open.read(rows, u64::from(u32::MAX))?;
+        self.open.read(rows)?;
         self.open.texts(&mut self.values, convert)
     }
 
@@ -115,10 +111,7 @@ pub(super) struct NameColumn {
 }
 
 impl NameColumn {
-    pub fn open(
-        group: &mut GroupReader<impl ChunkReader + 'static>,
-        [name, reason]: [Column; 2],
-    ) -> Result<Self, Stop> {
+    pub fn open(group: &GroupReader<'_>, [name, reason]: [Column; 2]) -> Result<Self, Stop> {
         Ok(Self { name: TextColumn::open(group, name)?, reason: TextColumn::open(group, reason)? })
     }
 

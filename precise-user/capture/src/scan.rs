@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::batch::ColumnValues;
 use super::file::Column;
-use super::flat_columns::FlatGroup;
+use super::flat::FlatColumn;
+use super::flat_columns::{FlatValues, batches};
 use super::limits::ReadLimits;
 use super::ranged::RangeSource;
 use super::read::{OpenedCapture, all_rows, answering_panics};
-use super::read_error::ReadError;
+use super::read_columns::GroupReader;
+use super::read_error::{ReadError, Stop};
 use precise_model::Meta;
 
 /// The largest number of rows that a scan returns at one time.
@@ -57,7 +58,7 @@ impl CaptureScan {
     pub fn read(
         &self,
         columns: &[Column],
-        mut each: impl FnMut(usize, &[ColumnValues]) -> Result<(), String>,
+        mut each: impl FnMut(usize, &[&FlatValues]) -> Result<(), String>,
     ) -> Result<(), ReadError> {
         let Self { opened, label, limits } = self;
         if opened.claimed > limits.rows {
@@ -68,15 +69,14 @@ impl CaptureScan {
             });
         }
         answering_panics(label, || {
+            let columns: Vec<FlatColumn> = columns.iter().map(|column| column.flat()).collect();
             let mut read = 0;
-            let batch = |batch: &mut FlatGroup<'_>| {
-                let values: Result<Vec<_>, _> =
-                    columns.iter().map(|column| batch.column(column.flat())).collect();
-                read += batch.rows() as u64;
-                Ok(each(batch.rows(), &values?)?)
-            };
-            FlatGroup::for_each(&opened.file, &opened.metadata, (limits.pages(), BATCH_ROWS), batch)
-                .map_err(|stop| stop.of(label, (opened.claimed, limits.rows)))?;
+            GroupReader::all(&opened.file, &opened.metadata, limits.pages(), true)
+                .try_for_each(|group| {
+                    read += batches(&group?, &columns, BATCH_ROWS, &mut each)?;
+                    Ok(())
+                })
+                .map_err(|stop: Stop| stop.of(label, (opened.claimed, limits.rows)))?;
             all_rows(label, read, opened.claimed)
         })
     }

@@ -23,6 +23,11 @@ const EACH: u64 = 128;
 pub(super) struct FoundTexts(Arc<Mutex<Vec<Bytes>>>);
 
 impl FoundTexts {
+    /// Returns one text, whose place is 0.
+    pub fn only(text: Bytes) -> Self {
+        Self(Arc::new(Mutex::new(vec![text])))
+    }
+
     /// Takes the texts. The places of those that are found later go on after them.
     pub fn take(&self) -> Vec<Bytes> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -43,6 +48,12 @@ pub(super) struct Claimed {
 impl Claimed {
     pub fn new(limit: u64) -> Self {
         Self { bytes: Arc::default(), limit }
+    }
+
+    /// Returns whether there is room for this number of bytes. The error is what would be claimed.
+    pub fn fits(&self, bytes: u64) -> std::result::Result<(), u64> {
+        let claimed = self.bytes.load(Ordering::Relaxed).saturating_add(bytes);
+        if claimed > self.limit { Err(claimed) } else { Ok(()) }
     }
 
     /// Adds bytes. The error is what is claimed then, which is more than the limit.

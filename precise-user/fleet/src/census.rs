@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use precise_capture::{ColumnValues, FlatColumn};
+use precise_capture::FlatColumn;
 use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -165,7 +165,7 @@ pub(crate) fn count(
                 if event.is_some_and(|event| batch.text(3, row) != Some(event)) {
                     continue;
                 }
-                let keys = [3, 4, 5].map(|at| batch.texts(at).and_then(|of| of.keys.get(row).copied()));
+                let keys = [3, 4, 5].map(|at| batch.number(at, row));
                 let place = match last {
                     Some((of, place)) if of == keys => place,
                     _ => event_place(&mut of_events, batch, row),
@@ -175,8 +175,7 @@ pub(crate) fn count(
                     add(ledger, batch, row);
                     of.insert(number);
                 }
-                let precise = |flags: &Vec<Option<bool>>| flags.get(row).copied().flatten() != Some(false);
-                if !matches!(batch.values(6), Some(ColumnValues::Flags(flags)) if precise(flags)) {
+                if batch.number(6, row) == Some(0) {
                     let finding = degraded.entry(number).or_default();
                     *finding = finding.take().or_else(|| batch.text(7, row).map(str::to_owned));
                 }
@@ -225,13 +224,12 @@ fn add(ledger: &mut FleetLedger, batch: &FleetBatch<'_>, row: usize) {
         captures, sampled_ns, arrived, kept, rejected, lost, missed, discarded, in_tables, ..
     } = ledger;
     let sums = [captures, sampled_ns, arrived, kept, rejected, lost, missed, discarded, in_tables];
-    let large = |at: usize| batch.large(at).get(row).copied().flatten().unwrap_or(0);
+    let number = |at: usize| batch.number(at, row).unwrap_or(0);
     for (at, sum) in sums.into_iter().enumerate() {
-        *sum = sum.saturating_add(large(8 + at));
+        *sum = sum.saturating_add(number(8 + at));
     }
-    let group = batch.small(2).get(row).copied().flatten().unwrap_or(0);
-    if let Some(time) = ledger.times.get_mut(group as usize % GROUPS) {
-        *time = time.saturating_add(large(9));
+    if let Some(time) = ledger.times.get_mut(number(2) as usize % GROUPS) {
+        *time = time.saturating_add(number(9));
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use precise_capture::{FlatBounds, FlatColumn, FlatReader};
+use precise_capture::{FlatBounds, FlatColumn, FlatReader, FlatValues};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError, with_ranges};
@@ -14,7 +14,7 @@ use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, Symbo
 use crate::hour::FleetDay;
 use crate::making::{Made, next, of_inputs, write};
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
-use crate::part::{FleetBatch, FleetPick, LIMITS, read_part};
+use crate::part::{FleetPick, LIMITS, read_part};
 use crate::tables::{self, FleetTable, SYMBOLS, TIERS};
 
 /// The columns that rows are read from, of both tables: those of latencies have no node and no sums
@@ -169,7 +169,7 @@ impl Making<'_> {
                 }
                 reader.read(group, columns, 16 << 10, |rows, values| {
                     if failed.is_ok() {
-                        failed = self.batch(fold, &FleetBatch::all(rows, values), table, inside);
+                        failed = self.batch(fold, (rows, values), table, inside);
                     }
                     Ok(())
                 })?;
@@ -183,7 +183,7 @@ impl Making<'_> {
     fn batch(
         &mut self,
         fold: &mut Fold,
-        batch: &FleetBatch<'_>,
+        batch: (usize, &[&FlatValues]),
         table: FleetTable,
         inside: impl Fn(&str) -> bool,
     ) -> Result<(), FleetError> {
@@ -236,7 +236,7 @@ impl Making<'_> {
         for part in manifests.iter().flat_map(|of| of.of_table(FleetTable::Symbols)) {
             read_part(self.bucket, part, &FleetPick::default(), &SYMBOLS, |batch| {
                 for row in batch.rows() {
-                    let Some(id) = batch.large(0).get(row).copied().flatten() else { continue };
+                    let Some(id) = batch.number(0, row) else { continue };
                     if known.insert(id) {
                         let text = |at| batch.text(at, row).unwrap_or_default().to_owned();
                         let [name, module, build_id, reason] = [text(1), text(2), text(3), text(4)];
@@ -264,21 +264,19 @@ impl Making<'_> {
 /// Adds the rows of a batch whose service is inside of a range. Returns their number.
 fn add(
     fold: &mut Fold,
-    batch: &FleetBatch<'_>,
+    (all, values): (usize, &[&FlatValues]),
     table: FleetTable,
     inside: impl Fn(&str) -> bool,
 ) -> Result<u64, Full> {
-    let mut services: FxHashMap<Option<u32>, Option<u32>> = FxHashMap::default();
-    let mut events: FxHashMap<[Option<u32>; 3], u32> = FxHashMap::default();
-    let mut levels: FxHashMap<Option<u32>, u32> = FxHashMap::default();
-    let mut places: FxHashMap<[Option<u32>; 2], u32> = FxHashMap::default();
-    let key = |at: usize, row: usize| batch.texts(at)?.keys.get(row).copied().flatten();
-    let text = |at: usize, row: usize| batch.text(at, row).unwrap_or_default();
-    let large = |at: usize, row: usize| batch.large(at).get(row).copied().flatten();
-    let small = |at: usize, row: usize| batch.small(at).get(row).copied().flatten();
+    let mut services: FxHashMap<Option<u64>, Option<u32>> = FxHashMap::default();
+    let mut events: FxHashMap<[Option<u64>; 3], u32> = FxHashMap::default();
+    let mut levels: FxHashMap<Option<u64>, u32> = FxHashMap::default();
+    let mut places: FxHashMap<[Option<u64>; 2], u32> = FxHashMap::default();
+    let number = |at: usize, row: usize| values.get(at)?.number(row);
+    let text = |at: usize, row: usize| values.get(at).and_then(|of| of.text(row)).unwrap_or_default();
     let mut added = 0;
-    for row in batch.rows() {
-        let of = key(0, row);
+    for row in 0..all {
+        let of = number(0, row);
         let service = match services.get(&of) {
             Some(service) => *service,
             None => {
@@ -289,7 +287,7 @@ fn add(
             }
         };
         let Some(service) = service else { continue };
-        let of = [key(1, row), key(2, row), key(3, row)];
+        let of = [number(1, row), number(2, row), number(3, row)];
         let event = match events.get(&of) {
             Some(event) => *event,
             None => {
@@ -299,7 +297,7 @@ fn add(
                 event
             }
         };
-        let of = key(5, row);
+        let of = number(5, row);
         let level = match levels.get(&of) {
             Some(level) => *level,
             None => {
@@ -308,10 +306,10 @@ fn add(
                 level
             }
         };
-        let function = large(4, row).unwrap_or(0);
-        let (count, weight) = (large(7, row).unwrap_or(0), large(8, row).unwrap_or(0));
+        let function = number(4, row).unwrap_or(0);
+        let (count, weight) = (number(7, row).unwrap_or(0), number(8, row).unwrap_or(0));
         let rows = table == FleetTable::Hour;
-        let of = [key(6, row), if rows { key(9, row) } else { None }];
+        let of = [number(6, row), if rows { number(9, row) } else { None }];
         let place = match places.get(&of) {
             Some(place) => *place,
             None => {
@@ -327,13 +325,14 @@ fn add(
         };
         added += 1;
         if rows {
-            let (latency_sum, latency_max) = (large(10, row), small(11, row));
+            let (latency_sum, latency_max) = (number(10, row), number(11, row));
             let timed = latency_sum.is_some();
             let key = RowKey { service, event, function, level, node: place, timed };
-            let (latency_sum, latency_max) = (latency_sum.unwrap_or(0), latency_max.unwrap_or(0));
+            let latency_sum = latency_sum.unwrap_or(0);
+            let latency_max = latency_max.map_or(0, |latency| u32::try_from(latency).unwrap_or(u32::MAX));
             fold.rows.push((key.pack(), Sums { count, weight, latency_sum, latency_max }));
         } else {
-            let [group, bucket] = [9, 10].map(|at| small(at, row).unwrap_or(0) as u8);
+            let [group, bucket] = [9, 10].map(|at| number(at, row).unwrap_or(0) as u8);
             let key =
                 LatencyKey { service, event, function, level, cluster: place, group: group & 31, bucket };
             fold.latencies.push((key.pack(), [count, weight]));

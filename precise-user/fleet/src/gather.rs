@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use precise_capture::FlatColumn;
+use precise_capture::{FlatColumn, FlatValues};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError};
@@ -23,7 +23,7 @@ pub(crate) trait Gathered: Default {
     /// The columns that [`Self::add`] reads, from [`FIRST`] on.
     const COLUMNS: &'static [FlatColumn];
     /// Adds a row, of which each sample stands for `scale`.
-    fn add(&mut self, row: GatheredRow<'_, '_>);
+    fn add(&mut self, row: GatheredRow);
     fn merge(&mut self, other: Self);
     fn weight(&self) -> u64;
     /// About how many bytes it takes.
@@ -35,23 +35,13 @@ const FIRST: usize = 6;
 
 /// A row of a part.
 #[derive(Clone, Copy)]
-pub(crate) struct GatheredRow<'a, 'b> {
-    batch: &'a FleetBatch<'b>,
-    row: usize,
+pub(crate) struct GatheredRow {
     pub scale: u64,
     pub group: u32,
     pub count: u64,
     pub weight: u64,
-}
-
-impl GatheredRow<'_, '_> {
-    pub fn large(&self, at: usize) -> Option<u64> {
-        self.batch.large(FIRST + at).get(self.row).copied().flatten()
-    }
-
-    pub fn small(&self, at: usize) -> Option<u32> {
-        self.batch.small(FIRST + at).get(self.row).copied().flatten()
-    }
+    /// The values of [`Gathered::COLUMNS`].
+    pub own: [Option<u64>; 2],
 }
 
 /// The group of a row, in numbers; what groups are not made by is 0.
@@ -118,27 +108,53 @@ impl Texts {
     }
 }
 
-/// The numbers of the texts of a column of a batch, looked up when they are met.
-struct Met {
-    at: usize,
-    numbers: Vec<Option<u32>>,
-}
+/// The numbers of the texts of a column by their places in a row group, looked up when they are
+/// met.
+#[derive(Default)]
+struct Met(Vec<Option<u32>>);
 
 impl Met {
-    fn new(batch: &FleetBatch<'_>, at: Option<usize>) -> Option<Self> {
-        let at = at?;
-        Some(Self { at, numbers: vec![None; batch.texts(at)?.distinct.len() + 1] })
-    }
-
-    fn number(&mut self, batch: &FleetBatch<'_>, row: usize, find: impl FnOnce(Option<&str>) -> u32) -> u32 {
-        let key = batch.texts(self.at).and_then(|of| of.keys.get(row).copied().flatten());
-        let place = key.map_or(0, |key| key as usize + 1);
-        match self.numbers.get_mut(place) {
-            Some(Some(number)) => *number,
-            Some(place) => *place.insert(find(batch.text(self.at, row))),
-            None => find(None),
+    fn number(&mut self, of: &FlatValues, row: usize, find: impl FnOnce(Option<&str>) -> u32) -> u32 {
+        // The first one is null's.
+        let place = of.number(row).map_or(0, |key| key as usize + 1);
+        if place >= self.0.len() {
+            self.0.resize((of.texts().len() + 1).max(place + 1), None);
+        }
+        match self.0.get_mut(place) {
+            Some(number) => *number.get_or_insert_with(|| find(of.text(row))),
+            None => find(of.text(row)),
         }
     }
+}
+
+/// The numbers of nodes by the places of their names in a row group, each with the place of its
+/// cluster: the nodes of one name are seldom those of two clusters.
+#[derive(Default)]
+struct MetNames(Vec<Option<(Option<u64>, u32)>>);
+
+impl MetNames {
+    fn number(&mut self, nodes: &mut MetNodes, [cluster, node]: [&FlatValues; 2], row: usize) -> u32 {
+        let text = |of: &FlatValues| of.text(row).unwrap_or_default().to_owned();
+        let mut find = || nodes.number(&text(cluster), &text(node));
+        let (of, place) = (cluster.number(row), node.number(row).map_or(0, |key| key as usize + 1));
+        if place >= self.0.len() {
+            self.0.resize((node.texts().len() + 1).max(place + 1), None);
+        }
+        match self.0.get_mut(place) {
+            Some(Some((known, number))) if *known == of => *number,
+            Some(met) => met.insert((of, find())).1,
+            None => find(),
+        }
+    }
+}
+
+/// The texts of a row group that were met.
+#[derive(Default)]
+struct MetTexts {
+    services: Met,
+    levels: Met,
+    clusters: Met,
+    nodes: MetNames,
 }
 
 /// The places of the columns of keys in a batch.
@@ -200,9 +216,12 @@ impl<S: Gathered> Gather<S> {
         };
         let pick = FleetPick { service: question.service.clone(), event: question.event.clone() };
         for source in sources.parts(S::TABLE, tier, question.has(FleetKey::Hour)) {
-            let before = gather.rows;
+            let (before, mut met) = (gather.rows, MetTexts::default());
             read_part(bucket, source.part, &pick, &columns, |batch| {
-                gather.batch(batch, places, source.hour, source.scale);
+                if batch.is_first() {
+                    met = MetTexts::default();
+                }
+                gather.batch(batch, places, &mut met, (source.hour, source.scale));
             })?;
             if gather.rows > before {
                 gather.parts += 1;
@@ -213,21 +232,25 @@ impl<S: Gathered> Gather<S> {
         Ok(gather)
     }
 
-    fn batch(&mut self, batch: &FleetBatch<'_>, places: Places, hour: FleetHour, scale: u64) {
-        let mut service = Met::new(batch, places.service);
-        let mut level = Met::new(batch, places.level);
-        let mut node = Met::new(batch, places.node);
-        let mut cluster = Met::new(batch, places.cluster);
+    fn batch(
+        &mut self,
+        batch: &FleetBatch<'_>,
+        places: Places,
+        met: &mut MetTexts,
+        (hour, scale): (FleetHour, u64),
+    ) {
+        let column = |at: Option<usize>| at.and_then(|at| batch.column(at));
+        let (function, service) = (column(places.function), column(places.service));
+        let (level, cluster, node) = (column(places.level), column(places.cluster), column(places.node));
         let by_place = self.by.contains(&FleetKey::Node) || self.by.contains(&FleetKey::Cluster);
         let hour = if self.by.contains(&FleetKey::Hour) { hour.0.saturating_sub(self.first.0) } else { 0 };
-        let [groups, counts, weights] = [3, 4, 5];
-        let (groups, counts, weights) = (batch.small(groups), batch.large(counts), batch.large(weights));
-        let functions = places.function.map_or(&[][..], |at| batch.large(at));
-        let events = [0, 1, 2].map(|at| batch.texts(at).map_or(&[][..], |of| &of.keys[..]));
+        let [event, unit, kind, group, count, weight] = [0, 1, 2, 3, 4, 5].map(|at| batch.column(at));
+        let own = [0, 1].map(|at| S::COLUMNS.get(at).and_then(|_| batch.column(FIRST + at)));
         let mut last_event = None;
         let mut last_group = None;
         for row in batch.rows() {
-            let keys = events.map(|of| of.get(row).copied());
+            let number = |of: Option<&FlatValues>| of.and_then(|of| of.number(row));
+            let keys = [event, unit, kind].map(number);
             let section = match last_event {
                 Some((of, section)) if of == keys => section,
                 _ => {
@@ -237,51 +260,31 @@ impl<S: Gathered> Gather<S> {
             };
             last_event = Some((keys, section));
             let mut numbers = GroupNumbers { hour, ..GroupNumbers::default() };
-            numbers.function = functions.get(row).copied().flatten().unwrap_or(0);
-            if let Some(met) = &mut service {
-                numbers.service = met.number(batch, row, |text| self.services.number(text));
+            numbers.function = number(function).unwrap_or(0);
+            if let Some(service) = service {
+                numbers.service = met.services.number(service, row, |text| self.services.number(text));
             }
-            if let Some(met) = &mut level {
-                numbers.level = met.number(batch, row, |text| self.levels.number(text));
+            if let Some(level) = level {
+                numbers.level = met.levels.number(level, row, |text| self.levels.number(text));
             }
-            let mut place = None;
-            if let Some(cluster) = &mut cluster {
-                // A node of two clusters is two nodes; captures of one hour seldom have two.
-                let nodes = &mut self.nodes;
-                let of = cluster.number(batch, row, |text| nodes.number(text.unwrap_or_default(), ""));
-                place = Some(match &mut node {
-                    Some(met) => {
-                        let number = met.number(batch, row, |text| {
-                            nodes.number(
-                                batch.text(cluster.at, row).unwrap_or_default(),
-                                text.unwrap_or_default(),
-                            )
-                        });
-                        let same = |key: &u32| {
-                            let [a, b] = [*key, of].map(|key| nodes.items.get(key as usize));
-                            a.zip(b).is_some_and(|(a, b)| a.cluster == b.cluster)
-                        };
-                        if same(&number) {
-                            number
-                        } else {
-                            let text = |at| batch.text(at, row).unwrap_or_default();
-                            nodes.number(text(cluster.at), text(met.at))
-                        }
-                    }
-                    None => of,
-                });
-                if by_place {
-                    numbers.place = place.unwrap_or(0);
+            let nodes = &mut self.nodes;
+            let place = match (cluster, node) {
+                (Some(cluster), Some(node)) => Some(met.nodes.number(nodes, [cluster, node], row)),
+                (Some(cluster), None) => {
+                    let find = |text: Option<&str>| nodes.number(text.unwrap_or_default(), "");
+                    Some(met.clusters.number(cluster, row, find))
                 }
+                (None, _) => None,
+            };
+            if by_place {
+                numbers.place = place.unwrap_or(0);
             }
-            let value = |of: &[Option<u64>]| of.get(row).copied().flatten().unwrap_or(0);
             let row = GatheredRow {
-                batch,
-                row,
                 scale,
-                group: groups.get(row).copied().flatten().unwrap_or(0),
-                count: value(counts),
-                weight: value(weights),
+                group: number(group).unwrap_or(0) as u32,
+                count: number(count).unwrap_or(0),
+                weight: number(weight).unwrap_or(0),
+                own: own.map(number),
             };
             self.rows += 1;
             let Some(of) = self.sections.get_mut(section) else { continue };
@@ -454,14 +457,16 @@ impl Gathered for SampleSums {
     const TABLE: FleetTable = FleetTable::Hour;
     const COLUMNS: &'static [FlatColumn] = &[tables::LATENCY_SUM, tables::LATENCY_MAX];
 
-    fn add(&mut self, row: GatheredRow<'_, '_>) {
+    fn add(&mut self, row: GatheredRow) {
         self.kept = self.kept.saturating_add(row.count);
         self.samples = self.samples.saturating_add(row.count.saturating_mul(row.scale));
         self.spread.add(row.group, row.count, row.weight);
-        if let Some(latency) = row.large(0) {
+        let [latency, most] = row.own;
+        if let Some(latency) = latency {
             self.timed = self.timed.saturating_add(row.count);
             self.latency = self.latency.saturating_add(latency);
-            self.latency_max = self.latency_max.max(row.small(1).unwrap_or(0));
+            let most = most.map_or(0, |most| u32::try_from(most).unwrap_or(u32::MAX));
+            self.latency_max = self.latency_max.max(most);
         }
     }
 
@@ -509,8 +514,8 @@ impl Gathered for LatencySums {
     const TABLE: FleetTable = FleetTable::Latency;
     const COLUMNS: &'static [FlatColumn] = &[tables::BUCKET];
 
-    fn add(&mut self, row: GatheredRow<'_, '_>) {
-        let bucket = row.small(0).filter(|bucket| *bucket < precise_common::latency::BUCKETS);
+    fn add(&mut self, row: GatheredRow) {
+        let bucket = row.own[0].filter(|bucket| *bucket < precise_common::latency::BUCKETS.into());
         let Some(bucket) = bucket.and_then(|bucket| u8::try_from(bucket).ok()) else { return };
         self.samples = self.samples.saturating_add(row.count);
         self.whole.add(row.group, row.count, row.weight);

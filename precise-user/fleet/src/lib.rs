@@ -43,6 +43,7 @@ pub mod tables;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use asked::{FleetAsked, FleetRead};
 pub use bucket::{FleetBucket, FleetError, FleetObject};

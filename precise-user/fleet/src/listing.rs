@@ -9,6 +9,7 @@ use crate::bucket::{FleetBucket, FleetError, FleetObject, with_ranges};
 use crate::hour::{FleetDay, FleetHour, time_in};
 use crate::raw::{LIMITS, span};
 use crate::tables::ROOT;
+use crate::together::together;
 
 /// The longest time between the time in a capture's name and the end of its upload for which both
 /// bound what the capture has. Of others the metadata is read. In nanoseconds.
@@ -52,14 +53,14 @@ pub(crate) fn raw_files(
         Wanted::Hour(hour) => hour.day(),
         Wanted::Since(_) => FleetDay(u32::MAX),
     };
-    let mut objects = bucket.objects("")?;
-    for label in bucket.folders("")? {
+    let mut labels = bucket.folders("")?;
+    labels.retain(|label| {
         let hidden = label == ROOT || label.starts_with('.');
-        let other = FleetDay::at_end(&label).is_some_and(|day| day < first || day > last);
-        if !hidden && !other {
-            objects.extend(bucket.objects(&label)?);
-        }
-    }
+        let other = FleetDay::at_end(label).is_some_and(|day| day < first || day > last);
+        !hidden && !other
+    });
+    labels.push(String::new());
+    let mut objects = together(&**bucket, &labels, |label| bucket.objects(label))?.concat();
     objects.retain(|object| object.name.ends_with(".parquet"));
     objects.sort();
     let mut files = Vec::new();

@@ -21,13 +21,16 @@ use crate::manifest::{FleetManifest, FleetPeriod, MOST_NAMED, ManifestPart, Name
 use crate::part::{FleetPick, read_part};
 use crate::raw::{LARGEST, RawCapture, RefusedInput, TakenSamples, take};
 use crate::tables::{FleetTable, INPUTS};
+use crate::together::{TOGETHER, together};
 
 /// The bytes of one request for a capture.
 const PIECE: u64 = 8 << 20;
+/// The most bytes of captures that are fetched at the same time; a larger one is fetched alone.
+const FETCHED: u64 = 32 << 20;
 /// How often a compactor begins again because another one was faster.
 const ATTEMPTS: u32 = 16;
 /// What part names are hashed with, to be changed if the same captures become other bytes.
-const FORMAT: &str = "precise fleet 1";
+const FORMAT: &str = "precise fleet 2";
 
 /// What became of an hour or a day.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -63,7 +66,13 @@ pub(crate) fn compact_hour(
             return Ok(Made { manifest: newest, ..Made::default() });
         }
         let mut making = Making::new(bucket, hour, memory, known.hashes);
-        fresh.into_iter().try_for_each(|file| making.add(file))?;
+        let mut rest = &fresh[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(at_once(&**bucket, rest));
+            let bytes = together(&**bucket, now, |file| fetch(bucket, file))?;
+            now.iter().zip(bytes).try_for_each(|(file, bytes)| making.add(file, bytes))?;
+            rest = later;
+        }
         let Some((made, samples, inputs)) = making.finish()? else {
             return Ok(Made { manifest: newest, ..Made::default() });
         };
@@ -74,6 +83,35 @@ pub(crate) fn compact_hour(
         // Another compactor was faster, and may have read other captures.
     }
     Err(FleetError::Busy { period: hour.to_string() })
+}
+
+/// Returns how many of the first captures are fetched at the same time.
+fn at_once(bucket: &dyn FleetBucket, files: &[&RawFile]) -> usize {
+    let most = if bucket.is_near() { 1 } else { TOGETHER };
+    let mut bytes: u64 = 0;
+    let fits = files.iter().take(most).take_while(|file| {
+        bytes = bytes.saturating_add(file.object.bytes);
+        bytes <= FETCHED
+    });
+    fits.count().max(1)
+}
+
+/// A capture that was fetched.
+enum Fetched {
+    Bytes(Bytes),
+    /// It was removed since it was listed.
+    Removed,
+    TooLarge,
+}
+
+/// Fetches a capture, unless it is larger than any that is read.
+fn fetch(bucket: &Arc<dyn FleetBucket>, file: &RawFile) -> Result<Fetched, FleetError> {
+    let object = &file.object;
+    if object.bytes > LARGEST {
+        return Ok(Fetched::TooLarge);
+    }
+    let bytes = whole(bucket, &object.name, object.bytes)?;
+    Ok(bytes.map_or(Fetched::Removed, Fetched::Bytes))
 }
 
 fn key(file: &RawFile) -> (String, u64) {
@@ -123,8 +161,7 @@ impl Known {
         for part in manifest.of_table(FleetTable::Inputs) {
             read_part(bucket, part, &FleetPick::default(), &[name, bytes, hash], |batch| {
                 for row in batch.rows() {
-                    let bytes = batch.large(1).get(row).copied().flatten();
-                    if let Some((name, bytes)) = batch.text(0, row).zip(bytes) {
+                    if let Some((name, bytes)) = batch.text(0, row).zip(batch.number(1, row)) {
                         known.files.insert((name.to_owned(), bytes));
                     }
                     known.hashes.extend(batch.text(2, row).map(str::to_owned));
@@ -157,8 +194,8 @@ impl<'a> Making<'a> {
         Self { bucket, hour, memory, hashes, fold, lines, made, samples: 0, inputs: 0, any: false }
     }
 
-    /// Reads a capture.
-    fn add(&mut self, file: &RawFile) -> Result<(), FleetError> {
+    /// Adds a capture.
+    fn add(&mut self, file: &RawFile, fetched: Fetched) -> Result<(), FleetError> {
         let object = &file.object;
         let mut line = InputLine {
             name: object.name.clone(),
@@ -168,26 +205,26 @@ impl<'a> Making<'a> {
             reason: "",
             what: String::new(),
         };
-        let result = if object.bytes > LARGEST {
-            let what = format!("it has {} bytes, and at most {LARGEST} are read", object.bytes);
-            Err(RefusedInput { reason: NamedReason::TooLarge, what })
-        } else {
-            let Some(bytes) = whole(self.bucket, &object.name, object.bytes)? else {
-                // It was removed since it was listed.
-                return Ok(());
-            };
-            line.hash = digits(&bytes);
-            self.made.read += 1;
-            self.made.read_bytes += object.bytes;
-            if self.hashes.insert(line.hash.clone()) {
-                let before = self.fold.rows.len();
-                let raw = RawCapture { name: &object.name, bytes, modified_ns: object.modified_ns };
-                let taken = take(&mut self.fold, self.hour, &raw);
-                self.made.rows_read += (self.fold.rows.len() - before) as u64;
-                taken
-            } else {
-                let what = "another capture has the same contents".to_owned();
-                Err(RefusedInput { reason: NamedReason::Duplicate, what })
+        let result = match fetched {
+            Fetched::Removed => return Ok(()),
+            Fetched::TooLarge => {
+                let what = format!("it has {} bytes, and at most {LARGEST} are read", object.bytes);
+                Err(RefusedInput { reason: NamedReason::TooLarge, what })
+            }
+            Fetched::Bytes(bytes) => {
+                line.hash = digits(&bytes);
+                self.made.read += 1;
+                self.made.read_bytes += object.bytes;
+                if self.hashes.insert(line.hash.clone()) {
+                    let before = self.fold.rows.len();
+                    let raw = RawCapture { name: &object.name, bytes, modified_ns: object.modified_ns };
+                    let taken = take(&mut self.fold, self.hour, &raw);
+                    self.made.rows_read += (self.fold.rows.len() - before) as u64;
+                    taken
+                } else {
+                    let what = "another capture has the same contents".to_owned();
+                    Err(RefusedInput { reason: NamedReason::Duplicate, what })
+                }
             }
         };
         let said = match result {

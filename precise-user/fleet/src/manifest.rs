@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::bucket::{FleetBucket, FleetError, FleetObject};
 use crate::hour::{FleetDay, FleetHour};
 use crate::tables::{FleetTable, ROOT};
+use crate::together::together;
 
 /// The largest manifest that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -188,14 +189,17 @@ impl FleetManifest {
         day: FleetDay,
     ) -> Result<(HourManifests, Option<Self>), FleetError> {
         let found = bucket.objects(&folder(day))?;
-        let read = |object: &FleetObject| Self::read(bucket, object);
-        let mut hours = Vec::new();
-        for hour in day.hours() {
-            if let Some(object) = FleetPeriod::Hour(hour).newest(&found) {
-                hours.push((hour, read(object)?));
+        let periods = day.hours().map(FleetPeriod::Hour).chain([FleetPeriod::Day(day)]);
+        let wanted: Vec<_> = periods.filter_map(|period| Some((period, period.newest(&found)?))).collect();
+        let read = together(&**bucket, &wanted, |(_, object)| Self::read(bucket, object))?;
+        let (mut hours, mut whole) = (Vec::new(), None);
+        for ((period, _), manifest) in wanted.into_iter().zip(read) {
+            match period {
+                FleetPeriod::Hour(hour) => hours.push((hour, manifest)),
+                FleetPeriod::Day(_) => whole = Some(manifest),
             }
         }
-        Ok((hours, FleetPeriod::Day(day).newest(&found).map(read).transpose()?))
+        Ok((hours, whole))
     }
 
     fn read(bucket: &Arc<dyn FleetBucket>, object: &FleetObject) -> Result<Self, FleetError> {

@@ -31,7 +31,7 @@ pub(crate) fn names(
         let [id, name, module, build, reason] = SYMBOLS;
         read_part(bucket, part, &FleetPick::default(), &[id, name, module, build, reason], |batch| {
             for row in batch.rows() {
-                let Some(id) = batch.large(0).get(row).copied().flatten() else { continue };
+                let Some(id) = batch.number(0, row) else { continue };
                 if wanted.contains(&id) && !found.contains_key(&id) {
                     let module = batch.text(2, row).map(str::to_owned);
                     let name = match batch.text(1, row) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use precise_capture::{ColumnValues, DistinctTexts, FlatBounds, FlatColumn, FlatReader, ReadLimits};
+use precise_capture::{FlatBounds, FlatColumn, FlatReader, FlatValues, ReadLimits};
 
 use crate::bucket::{FleetBucket, FleetError, with_ranges};
 use crate::manifest::ManifestPart;
@@ -23,59 +23,41 @@ pub struct FleetPick {
     pub event: Option<String>,
 }
 
-/// Some rows of a part.
-#[derive(Debug)]
+/// Some rows of a row group of a part.
 pub struct FleetBatch<'a> {
-    values: &'a [ColumnValues],
+    values: &'a [&'a FlatValues],
     /// The rows that were picked.
     runs: Vec<Range<usize>>,
+    /// Whether it is the first one of its row group.
+    first: bool,
 }
 
 impl<'a> FleetBatch<'a> {
-    /// Returns a batch of which all rows are picked.
-    pub(crate) fn all(rows: usize, values: &'a [ColumnValues]) -> Self {
-        Self { values, runs: std::iter::once(0..rows).collect() }
-    }
-
     /// Returns the numbers of the rows that were picked.
     pub fn rows(&self) -> impl Iterator<Item = usize> {
         self.runs.iter().cloned().flatten()
     }
 
-    /// Returns the values of column `at` among those asked for, of a type with 64 bits. Empty if it
-    /// has another type.
-    pub fn large(&self, at: usize) -> &[Option<u64>] {
-        match self.values.get(at) {
-            Some(ColumnValues::Large(values)) => values,
-            _ => &[],
-        }
+    /// Returns whether the batch is the first one of a row group: texts have other places than
+    /// before.
+    pub fn is_first(&self) -> bool {
+        self.first
     }
 
-    /// Returns the values of column `at` among those asked for, of a type with at most 32 bits.
-    /// Empty if it has another type.
-    pub fn small(&self, at: usize) -> &[Option<u32>] {
-        match self.values.get(at) {
-            Some(ColumnValues::Small(values)) => values,
-            _ => &[],
-        }
+    /// Returns the values of column `at` among those asked for.
+    pub fn column(&self, at: usize) -> Option<&'a FlatValues> {
+        self.values.get(at).copied()
     }
 
-    /// Returns the values of column `at` among those asked for, if they are texts.
-    pub fn texts(&self, at: usize) -> Option<&DistinctTexts> {
-        match self.values.get(at) {
-            Some(ColumnValues::Texts(texts)) => Some(texts),
-            _ => None,
-        }
+    /// Returns the number of a row in column `at` among those asked for; of a text, its place.
+    /// `None` if it is null.
+    pub fn number(&self, at: usize, row: usize) -> Option<u64> {
+        self.column(at)?.number(row)
     }
 
     /// Returns the text of a row in column `at` among those asked for; `None` if it is null.
-    pub fn text(&self, at: usize, row: usize) -> Option<&str> {
-        self.texts(at)?.get(row)
-    }
-
-    /// Returns the values of column `at` among those asked for, as the file has them.
-    pub fn values(&self, at: usize) -> Option<&ColumnValues> {
-        self.values.get(at)
+    pub fn text(&self, at: usize, row: usize) -> Option<&'a str> {
+        self.column(at)?.text(row)
     }
 }
 
@@ -100,30 +82,23 @@ impl FleetPick {
 
     /// Returns the rows of a batch that are wanted. The values begin with those of the columns that
     /// [`FleetPick::columns`] returns.
-    fn runs(&self, rows: usize, values: &[ColumnValues]) -> Vec<Range<usize>> {
-        let mut wanted = Vec::new();
+    fn runs(&self, rows: usize, values: &[&FlatValues]) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = std::iter::once(0..rows).collect();
         for (text, values) in self.texts().zip(values) {
-            let ColumnValues::Texts(texts) = values else { continue };
-            // Null stands for the empty name.
-            let keys: Vec<bool> = texts.distinct.iter().map(|other| other == text).collect();
-            let is =
-                |key: &Option<u32>| key.map_or(text.is_empty(), |key| keys.get(key as usize) == Some(&true));
-            let these: Vec<bool> = texts.keys.iter().map(is).collect();
-            wanted = if wanted.is_empty() {
-                these
-            } else {
-                wanted.iter().zip(these).map(|(a, b): (&bool, bool)| *a && b).collect()
+            // A text may have two places; null stands for the empty name.
+            let keys: Vec<bool> = values.texts().iter().map(|other| other == text).collect();
+            let is = |row: &usize| match values.number(*row) {
+                None => text.is_empty(),
+                Some(key) => keys.get(key as usize) == Some(&true),
             };
-        }
-        if self.texts().next().is_none() {
-            return std::iter::once(0..rows).collect();
-        }
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for at in (0..rows).filter(|at| wanted.get(*at) == Some(&true)) {
-            match runs.last_mut() {
-                Some(run) if run.end == at => run.end += 1,
-                _ => runs.push(at..at + 1),
+            let mut left: Vec<Range<usize>> = Vec::new();
+            for row in runs.into_iter().flatten().filter(is) {
+                match left.last_mut() {
+                    Some(run) if run.end == row => run.end += 1,
+                    _ => left.push(row..row + 1),
+                }
             }
+            runs = left;
         }
         runs
     }
@@ -159,11 +134,13 @@ pub fn read_part(
         let own: Vec<FlatColumn> = pick.columns().collect();
         let all = [&own[..], columns].concat();
         for group in (0..reader.groups()).filter(|group| pick.group(&reader, *group)) {
+            let mut first = true;
             reader.read(group, &all, BATCH_ROWS, |rows, values| {
                 let (own, values) = values.split_at(own.len().min(values.len()));
                 let runs = pick.runs(rows, own);
                 if !runs.is_empty() {
-                    each(&FleetBatch { values, runs });
+                    each(&FleetBatch { values, runs, first });
+                    first = false;
                 }
                 Ok(())
             })?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use precise_capture::{CaptureScan, Column, ColumnValues, DistinctTexts, ReadError, ReadLimits};
+use precise_capture::{CaptureScan, Column, FlatValues, ReadError, ReadLimits};
 use precise_common::data_src::DataSource;
 use precise_model::Meta;
 use precise_model::words::Served;
@@ -133,7 +133,7 @@ pub(crate) fn take(
     let mark = fold.mark();
     let taken = Reading::start(fold, meta, raw.name, places).and_then(|mut reading| {
         let mut stopped = None;
-        let each = |rows: usize, values: &[ColumnValues]| {
+        let each = |rows: usize, values: &[&FlatValues]| {
             reading.batch(rows, values).map_err(|error| match error {
                 Stopped::Wrong(what) => what,
                 Stopped::Full(full) => {
@@ -223,18 +223,17 @@ impl<'a> Reading<'a> {
         Ok(Self { fold, places, events, node, cluster: number, group, portions, levels })
     }
 
-    fn batch(&mut self, rows: usize, values: &[ColumnValues]) -> Result<(), Stopped> {
+    fn batch(&mut self, rows: usize, values: &[&FlatValues]) -> Result<(), Stopped> {
         let wrong = |what: &str| Stopped::Wrong(what.to_owned());
-        let columns = Columns::of(values).ok_or_else(|| wrong("a column has another type"))?;
-        let mut services: FxHashMap<[Option<u32>; 2], u32> = FxHashMap::default();
-        let mut functions: FxHashMap<[Option<u32>; 4], u64> = FxHashMap::default();
+        let columns = Columns::of(values).ok_or_else(|| wrong("a column is missing"))?;
+        let mut services: FxHashMap<[Option<u64>; 2], u32> = FxHashMap::default();
+        let mut functions: FxHashMap<[Option<u64>; 4], u64> = FxHashMap::default();
         for row in 0..rows {
-            let needed =
-                |value: Option<u64>| value.ok_or_else(|| wrong("a row has no epoch, event or count"));
-            let epoch = needed(columns.epoch.get(row).copied().flatten().map(u64::from))?;
-            let event = needed(columns.event.get(row).copied().flatten().map(u64::from))?;
-            let count = needed(columns.count.get(row).copied().flatten())?;
-            let weight = needed(columns.weight.get(row).copied().flatten())?;
+            let needed = |column: &FlatValues| {
+                column.number(row).ok_or_else(|| wrong("a row has no epoch, event or count"))
+            };
+            let (epoch, event) = (needed(columns.epoch)?, needed(columns.event)?);
+            let (count, weight) = (needed(columns.count)?, needed(columns.weight)?);
             let place = self
                 .places
                 .get(epoch as usize)
@@ -250,7 +249,7 @@ impl<'a> Reading<'a> {
                 }
                 Place::After => continue,
             }
-            let owner = [columns.cgroup.key(row), columns.pod.key(row)];
+            let owner = [columns.cgroup, columns.pod].map(|column| column.number(row));
             let service = match services.get(&owner) {
                 Some(service) => *service,
                 None => {
@@ -259,8 +258,8 @@ impl<'a> Reading<'a> {
                     service
                 }
             };
-            let names = [&columns.build_id, &columns.module, &columns.function, &columns.reason];
-            let names = names.map(|column| column.key(row));
+            let names = [columns.build_id, columns.module, columns.function, columns.reason];
+            let names = names.map(|column| column.number(row));
             let function = match functions.get(&names) {
                 Some(function) => *function,
                 None => {
@@ -269,15 +268,16 @@ impl<'a> Reading<'a> {
                     function
                 }
             };
-            let level = self.level(columns.source.get(row).copied().flatten())?;
-            let latency_sum = columns.latency_sum.get(row).copied().flatten();
-            let latency_max = columns.latency_max.get(row).copied().flatten();
+            let level = self.level(columns.source.number(row))?;
+            let latency_sum = columns.latency_sum.number(row);
+            let latency_max = columns.latency_max.number(row);
             let event = self.events.get(event as usize).copied().unwrap_or(0);
             let timed = latency_sum.is_some() || latency_max.is_some();
             let key = RowKey { service, event, function, level, node: self.node, timed };
-            let (latency_sum, latency_max) = (latency_sum.unwrap_or(0), latency_max.unwrap_or(0));
-            self.fold.rows.push((key.pack(), Sums { count, weight, latency_sum, latency_max }));
-            if let Some(bucket) = columns.bucket.get(row).copied().flatten() {
+            let latency_max = latency_max.map_or(0, |latency| u32::try_from(latency).unwrap_or(u32::MAX));
+            let sums = Sums { count, weight, latency_sum: latency_sum.unwrap_or(0), latency_max };
+            self.fold.rows.push((key.pack(), sums));
+            if let Some(bucket) = columns.bucket.number(row) {
                 let bucket = u8::try_from(bucket).map_err(|_| wrong("a latency bucket is too large"))?;
                 let (cluster, group) = (self.cluster, self.group);
                 let key = LatencyKey { service, event, function, level, cluster, group, bucket };
@@ -330,72 +330,68 @@ fn short(text: &str) -> String {
 
 /// The columns of a batch.
 struct Columns<'a> {
-    epoch: &'a [Option<u32>],
-    event: &'a [Option<u32>],
-    cgroup: TextValues<'a>,
-    unit: TextValues<'a>,
-    container: TextValues<'a>,
-    pod: TextValues<'a>,
-    namespace: TextValues<'a>,
-    module: TextValues<'a>,
-    build_id: TextValues<'a>,
-    function: TextValues<'a>,
-    reason: TextValues<'a>,
-    source: &'a [Option<u64>],
-    bucket: &'a [Option<u32>],
-    count: &'a [Option<u64>],
-    weight: &'a [Option<u64>],
-    latency_sum: &'a [Option<u64>],
-    latency_max: &'a [Option<u32>],
-}
-
-/// A column of texts.
-struct TextValues<'a>(&'a DistinctTexts);
-
-impl<'a> TextValues<'a> {
-    fn key(&self, row: usize) -> Option<u32> {
-        self.0.keys.get(row).copied().flatten()
-    }
-
-    fn text(&self, row: usize) -> Option<&'a str> {
-        self.0.get(row)
-    }
+    epoch: &'a FlatValues,
+    event: &'a FlatValues,
+    cgroup: &'a FlatValues,
+    unit: &'a FlatValues,
+    container: &'a FlatValues,
+    pod: &'a FlatValues,
+    namespace: &'a FlatValues,
+    module: &'a FlatValues,
+    build_id: &'a FlatValues,
+    function: &'a FlatValues,
+    reason: &'a FlatValues,
+    source: &'a FlatValues,
+    bucket: &'a FlatValues,
+    count: &'a FlatValues,
+    weight: &'a FlatValues,
+    latency_sum: &'a FlatValues,
+    latency_max: &'a FlatValues,
 }
 
 impl<'a> Columns<'a> {
-    /// Returns the columns of [`COLUMNS`]; `None` if one has another type.
-    fn of(values: &'a [ColumnValues]) -> Option<Self> {
-        let find = |want| COLUMNS.iter().zip(values).find(|(column, _)| **column == want).map(|(_, of)| of);
-        let text = |want| match find(want)? {
-            ColumnValues::Texts(texts) => Some(TextValues(texts)),
-            _ => None,
-        };
-        let large = |want| match find(want)? {
-            ColumnValues::Large(values) => Some(&values[..]),
-            _ => None,
-        };
-        let small = |want| match find(want)? {
-            ColumnValues::Small(values) => Some(&values[..]),
-            _ => None,
+    /// Returns the values of [`COLUMNS`]; `None` if there are others.
+    fn of(values: &[&'a FlatValues]) -> Option<Self> {
+        let [
+            epoch,
+            event,
+            cgroup,
+            unit,
+            container,
+            pod,
+            namespace,
+            module,
+            build_id,
+            function,
+            reason,
+            source,
+            bucket,
+            count,
+            weight,
+            latency_sum,
+            latency_max,
+        ] = *values
+        else {
+            return None;
         };
         Some(Self {
-            epoch: small(Column::Epoch)?,
-            event: small(Column::EventId)?,
-            cgroup: text(Column::Cgroup)?,
-            unit: text(Column::Unit)?,
-            container: text(Column::Container)?,
-            pod: text(Column::Pod)?,
-            namespace: text(Column::Namespace)?,
-            module: text(Column::Module)?,
-            build_id: text(Column::BuildId)?,
-            function: text(Column::Function)?,
-            reason: text(Column::FunctionReason)?,
-            source: large(Column::DataSrc)?,
-            bucket: small(Column::LatencyBucket)?,
-            count: large(Column::Count)?,
-            weight: large(Column::PeriodSum)?,
-            latency_sum: large(Column::LatencySum)?,
-            latency_max: small(Column::LatencyMax)?,
+            epoch,
+            event,
+            cgroup,
+            unit,
+            container,
+            pod,
+            namespace,
+            module,
+            build_id,
+            function,
+            reason,
+            source,
+            bucket,
+            count,
+            weight,
+            latency_sum,
+            latency_max,
         })
     }
 
@@ -411,12 +407,12 @@ impl<'a> Columns<'a> {
     }
 
     fn symbol(&self, row: usize) -> SymbolTexts {
-        let text = |column: &TextValues<'_>| short(column.text(row).unwrap_or_default());
+        let text = |column: &FlatValues| short(column.text(row).unwrap_or_default());
         let mut texts = SymbolTexts {
-            name: text(&self.function),
-            module: text(&self.module),
-            build_id: text(&self.build_id),
-            reason: text(&self.reason),
+            name: text(self.function),
+            module: text(self.module),
+            build_id: text(self.build_id),
+            reason: text(self.reason),
         };
         if texts.name.is_empty() && texts.reason.is_empty() {
             texts.reason = precise_model::Reason::NotRecorded.as_str().to_owned();

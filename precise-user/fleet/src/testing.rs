@@ -2,11 +2,12 @@
 //! public interface.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use precise_capture::CaptureWriter;
+use chrono::DateTime;
+use precise_capture::CaptureFile as _;
 use precise_model::testing::{CaptureBuilder, L1, L3_HITM, RAM, REMOTE_RAM, ibs_op};
 use precise_model::{Capture, Epoch, Name, Owner};
 
@@ -181,19 +182,36 @@ impl MadeFleet {
     ///
     /// Returns an error if the capture cannot be written, which is a bug.
     pub fn capture(&self, node: u32, hour: u32, truth: &mut FleetTruth) -> io::Result<MadeCapture> {
+        self.skewed(node, hour, 0, truth)
+    }
+
+    /// Makes a capture like [`Self::capture`], of a node whose clock is some minutes ahead.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the capture cannot be written, which is a bug.
+    pub fn skewed(
+        &self,
+        node: u32,
+        hour: u32,
+        minutes: i64,
+        truth: &mut FleetTruth,
+    ) -> io::Result<MadeCapture> {
         let hour = FleetHour(self.first.0 + hour);
-        let capture = self.model(node, hour, truth);
+        let begin =
+            (hour.start_ns() + 20 * MINUTE_NS).saturating_add_signed(minutes * MINUTE_NS.cast_signed());
+        let capture = self.model(node, hour, begin, truth);
         let host = Self::node(node);
-        let (day, clock) = (hour.day().to_string().replace('-', ""), hour.0 % 24);
-        let name = format!("prod-{host}-{day}/{day}T{clock:02}2000Z-{host}-precise.parquet");
+        let clock = DateTime::from_timestamp_nanos(begin.cast_signed()).format("%Y%m%dT%H%M%SZ").to_string();
+        let day = clock.split('T').next().unwrap_or_default();
+        let name = format!("prod-{host}-{day}/{clock}-{host}-precise.parquet");
         let modified_ns = hour.start_ns() + 80 * MINUTE_NS + 30_000_000_000;
         Ok(MadeCapture { name, bytes: written(&capture)?, modified_ns })
     }
 
-    fn model(&self, node: u32, hour: FleetHour, truth: &mut FleetTruth) -> Capture {
+    fn model(&self, node: u32, hour: FleetHour, begin: u64, truth: &mut FleetTruth) -> Capture {
         let mut random = Random(self.seed ^ u64::from(node) << 32 ^ u64::from(hour.0));
         let mut builder = CaptureBuilder::new();
-        let begin = hour.start_ns() + 20 * MINUTE_NS;
         let ten = 10 * MINUTE_NS;
         let meta = builder.meta();
         (meta.machine.host, meta.start_unix_ns) = (Self::node(node), begin);
@@ -254,21 +272,5 @@ impl MadeFleet {
 ///
 /// Returns an error if the capture cannot be written, which is a bug.
 pub fn written(capture: &Capture) -> io::Result<Vec<u8>> {
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            lock(&self.0).extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let kept = Kept::default();
-    let mut writer = CaptureWriter::to_stream(Box::new(kept.clone())).map_err(io::Error::other)?;
-    writer.append_epoch(capture, &capture.rows).map_err(io::Error::other)?;
-    writer.finish(&capture.meta).map_err(io::Error::other)?;
-    Ok(std::mem::take(&mut *lock(&kept.0)))
+    capture.to_bytes().map(Vec::from).map_err(io::Error::other)
 }

@@ -54,7 +54,7 @@ fn sums(bucket: &Arc<MemoryBucket>, made: &MadeFleet, table: FleetTable, tier: O
             for part in manifest.of_table(FleetTable::Symbols) {
                 read_part(&bucket, part, &FleetPick::default(), &SYMBOLS, |batch| {
                     for row in batch.rows() {
-                        let id = batch.large(0)[row].unwrap();
+                        let id = batch.number(0, row).unwrap();
                         names.insert(id, batch.text(1, row).unwrap().to_owned());
                     }
                 })
@@ -67,10 +67,10 @@ fn sums(bucket: &Arc<MemoryBucket>, made: &MadeFleet, table: FleetTable, tier: O
                 read_part(&bucket, part, &FleetPick::default(), &columns, |batch| {
                     for row in batch.rows() {
                         let service = batch.text(0, row).unwrap().to_owned();
-                        let name = names[&batch.large(1)[row].unwrap()].clone();
+                        let name = names[&batch.number(1, row).unwrap()].clone();
                         let total = found.entry((hour, service, name)).or_default();
                         for (at, total) in total.iter_mut().enumerate() {
-                            *total += batch.large(2 + at)[row].unwrap();
+                            *total += batch.number(2 + at, row).unwrap();
                         }
                     }
                 })
@@ -151,7 +151,7 @@ fn each_node_has_a_ledger() {
             for part in manifest.of_table(FleetTable::Ledger) {
                 read_part(&bucket, part, &FleetPick::default(), &LEDGER, |batch| {
                     for row in batch.rows() {
-                        let number = |name: &str| batch.large(at(name))[row].unwrap();
+                        let number = |name: &str| batch.number(at(name), row).unwrap();
                         *samples.entry(hour).or_default() += number("samples");
                         nodes
                             .entry(hour)
@@ -337,8 +337,9 @@ fn a_question_reads_only_what_it_needs() {
     let count = |pick: &FleetPick| {
         let mut count = 0;
         let columns = [COUNT, SERVICE, EVENT, KIND, LEVEL, NODE, TIME];
-        let each =
-            |batch: &FleetBatch<'_>| count += batch.rows().filter_map(|row| batch.large(0)[row]).sum::<u64>();
+        let each = |batch: &FleetBatch<'_>| {
+            count += batch.rows().filter_map(|row| batch.number(0, row)).sum::<u64>()
+        };
         read_part(&place, part, pick, &columns, each).unwrap();
         count
     };

@@ -11,6 +11,7 @@ use precise::mcp::protocol::ToolSession;
 use precise::mcp::{RecordRequest, ToolArgument, ToolHost, ToolServer};
 use precise::model::Capture;
 use precise::model::text::sanitize;
+use precise::serve::Token;
 use precise::text::schema;
 use precise::views::code::Code;
 use serde_json::Value;
@@ -21,6 +22,7 @@ const AFTER_HELP: &str = "\
 Examples:
   precise mcp /var/lib/precise               answer about the captures of a folder
   precise mcp s3://bucket/profiles           … of an archive in a bucket
+  precise mcp http://127.0.0.1:7732          … of the last minutes of a running serve
   precise mcp --allow-record ./captures      also record, for up to 60 s at a time
 
 A client for agents starts this command and speaks the Model Context Protocol on
@@ -29,9 +31,12 @@ standard input and output. docs/mcp.md says how to configure one.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct McpArguments {
-    /// Folder of captures, a capture, or s3://BUCKET/PREFIX
+    /// Folder of captures, a capture, s3://BUCKET/PREFIX, or the address of a running serve
     #[arg(value_name = "PLACE")]
     place: PathBuf,
+    /// Send the token in this file (mode 600) to the running serve
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Offer the tool `record`, which samples this machine and writes to the folder
     ///
     /// A recording takes at most 60 s, and all recordings together at most 30 minutes. The overhead
@@ -45,7 +50,8 @@ pub struct McpArguments {
 /// Answers the lines of a client until they end.
 pub fn run(arguments: &McpArguments, _: &mut Output) -> CommandResult {
     let host = CommandHost { code: &arguments.code };
-    let server = ToolServer::open(&arguments.place, arguments.allow_record, host)?;
+    let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
+    let server = ToolServer::open(&arguments.place, token.as_ref(), arguments.allow_record, host)?;
     // For the log of the client, which shows the standard error.
     say("answering the Model Context Protocol on standard input; end the input to stop");
     ToolSession::new(server).run(io::stdin().lock(), io::stdout().lock()).map_err(|error| {

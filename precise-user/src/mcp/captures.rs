@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, SecondsFormat};
 use precise_model::Capture;
 use precise_model::text::sanitize;
+use precise_sampling::serve::Token;
 use precise_views::about::Run;
 use precise_views::{samples, trust};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::fit::shorten;
+#[cfg(feature = "s3")]
+use super::served::ServedCaptures;
 use crate::archive::{self, ArchivePlace, StoredFile};
 use crate::error::{ExitClass, Failure};
 
@@ -77,55 +80,75 @@ struct Prepared {
     capture: Capture,
 }
 
+/// Where captures are.
+enum CapturePlace {
+    /// In a folder or a bucket, also under labels.
+    Stored(ArchivePlace),
+    /// In one file.
+    File(PathBuf),
+    /// In the memory of a running service.
+    #[cfg(feature = "s3")]
+    Served(ServedCaptures),
+}
+
 /// The captures of a place.
 pub(super) struct PlaceCaptures {
-    place: ArchivePlace,
-    /// The only capture, if the place is a file.
-    only: Option<PathBuf>,
+    place: CapturePlace,
     listed: Option<(Instant, Vec<StoredFile>)>,
     prepared: Vec<Prepared>,
     described: Vec<(StoredFile, ListedCapture)>,
 }
 
 impl PlaceCaptures {
-    /// Opens a place.
+    /// Opens a place; `token` is that of a running service.
     ///
     /// # Errors
     ///
     /// Returns an error if the place does not exist or is not one for captures.
-    pub(super) fn open(place: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(place: &Path, token: Option<&Token>) -> Result<Self, Failure> {
         let text = place.to_string_lossy();
-        if text.starts_with("http://") || text.starts_with("https://") {
-            let what = format!(
-                "{} is an address, and a running `precise serve` answers requests with metrics and a page only",
-                sanitize(&text)
-            );
-            return Err(Failure::new(ExitClass::Unsupported, what)
-                .advise("Start it with --captures FOLDER, and use that FOLDER as the place."));
-        }
-        let place = ArchivePlace::parse(place)?;
-        let mut only = None;
-        if let ArchivePlace::Folder(path) = &place {
-            let kind = path.metadata().map_err(|error| {
-                Failure::new(ExitClass::BadFile, format!("cannot open {}: {error}", path.display()))
-                    .advise("Name a folder of captures, a capture, or s3://BUCKET/PREFIX.")
-            })?;
-            if !kind.is_dir() {
-                only = Some(path.clone());
+        let place = if text.starts_with("http://") || text.starts_with("https://") {
+            served(&text, token)?
+        } else {
+            if token.is_some() {
+                let what = format!("{} needs no token: only a running service does", sanitize(&text));
+                return Err(Failure::new(ExitClass::Usage, what).advise("Leave --token-file out."));
             }
-        }
-        Ok(Self { place, only, listed: None, prepared: Vec::new(), described: Vec::new() })
+            match ArchivePlace::parse(place)? {
+                ArchivePlace::Folder(path) => {
+                    let kind = path.metadata().map_err(|error| {
+                        Failure::new(ExitClass::BadFile, format!("cannot open {}: {error}", path.display()))
+                            .advise(
+                                "Name a folder of captures, a capture, s3://BUCKET/PREFIX, or the address \
+                                 of a running serve.",
+                            )
+                    })?;
+                    match kind.is_dir() {
+                        true => CapturePlace::Stored(ArchivePlace::Folder(path)),
+                        false => CapturePlace::File(path),
+                    }
+                }
+                bucket => CapturePlace::Stored(bucket),
+            }
+        };
+        Ok(Self { place, listed: None, prepared: Vec::new(), described: Vec::new() })
     }
 
     /// Returns the place in words.
     pub(super) fn place(&self) -> String {
-        shorten(&sanitize(&self.place.to_string()), 120)
+        let place = match &self.place {
+            CapturePlace::Stored(place) => place.to_string(),
+            CapturePlace::File(path) => path.display().to_string(),
+            #[cfg(feature = "s3")]
+            CapturePlace::Served(served) => served.place(),
+        };
+        shorten(&sanitize(&place), 120)
     }
 
     /// Returns the folder that new captures go to; `None` if the place is not a folder.
     pub(super) fn folder(&self) -> Option<&Path> {
         match &self.place {
-            ArchivePlace::Folder(path) if self.only.is_none() => Some(path),
+            CapturePlace::Stored(ArchivePlace::Folder(path)) => Some(path),
             _ => None,
         }
     }
@@ -134,9 +157,11 @@ impl PlaceCaptures {
     pub(super) fn files(&mut self) -> Result<&[StoredFile], Failure> {
         let current = self.listed.as_ref().is_some_and(|(at, _)| at.elapsed() < CURRENT);
         if !current {
-            let files = match &self.only {
-                Some(path) => vec![only_file(path)?],
-                None => archive::list(&self.place)?,
+            let files = match &mut self.place {
+                CapturePlace::Stored(place) => archive::list(place)?,
+                CapturePlace::File(path) => vec![only_file(path)?],
+                #[cfg(feature = "s3")]
+                CapturePlace::Served(served) => served.list()?,
             };
             self.listed = Some((Instant::now(), files));
         }
@@ -203,17 +228,24 @@ impl PlaceCaptures {
     }
 
     fn read(&self, file: &StoredFile) -> Result<Capture, Failure> {
-        let path = match (&self.only, &self.place) {
-            (Some(path), _) => path.clone(),
-            (None, ArchivePlace::Folder(folder)) => folder.join(&file.name),
-            (None, bucket) => PathBuf::from(bucket.below(&file.name).to_string()),
-        };
-        archive::read(&path)
+        match &self.place {
+            CapturePlace::Stored(ArchivePlace::Folder(folder)) => archive::read(&folder.join(&file.name)),
+            CapturePlace::Stored(bucket) => {
+                archive::read(&PathBuf::from(bucket.below(&file.name).to_string()))
+            }
+            CapturePlace::File(path) => archive::read(path),
+            #[cfg(feature = "s3")]
+            CapturePlace::Served(served) => served.read(file),
+        }
     }
 
     /// Describes the captures after the first `skip`, newest first.
     pub(super) fn describe(&mut self, skip: usize) -> Result<CaptureList, Failure> {
         self.look_again();
+        #[cfg(feature = "s3")]
+        if let CapturePlace::Served(served) = &mut self.place {
+            served.look_again();
+        }
         let files = self.files()?;
         let total = files.len();
         let wanted: Vec<StoredFile> = files.iter().skip(skip).take(DESCRIBED).cloned().collect();
@@ -248,7 +280,7 @@ impl PlaceCaptures {
             problem: None,
         };
         // To read a capture of a bucket is to fetch all of it; its name says the most of this.
-        if matches!(self.place, ArchivePlace::Bucket { .. }) {
+        if matches!(self.place, CapturePlace::Stored(ArchivePlace::Bucket { .. })) {
             return described;
         }
         match self.read(file) {
@@ -274,6 +306,21 @@ impl PlaceCaptures {
         }
         described
     }
+}
+
+/// Opens a running service.
+#[cfg(feature = "s3")]
+fn served(address: &str, token: Option<&Token>) -> Result<CapturePlace, Failure> {
+    ServedCaptures::open(address, token).map(CapturePlace::Served)
+}
+
+/// Returns an error: without its HTTP client, precise cannot ask a service.
+#[cfg(not(feature = "s3"))]
+fn served(address: &str, _: Option<&Token>) -> Result<CapturePlace, Failure> {
+    let address = shorten(&sanitize(address), 120);
+    let what = format!("cannot ask {address}: this precise was built without the feature `s3`");
+    Err(Failure::new(ExitClass::Unsupported, what)
+        .advise("Start `precise serve` with --captures FOLDER, and use that FOLDER as the place."))
 }
 
 /// Describes a place that is a file.

@@ -1,5 +1,5 @@
 //! A server for agents, over the Model Context Protocol: its tools are the views, over a folder, a
-//! file or a bucket of captures. It reads, unless it is allowed to record.
+//! file or a bucket of captures, or a running `serve`. It reads, unless it is allowed to record.
 //!
 //! A line of the client goes through [`protocol`]; `tools` makes options of arguments; `captures`
 //! reads; `answers` adds verdict, intervals and what to ask next, and `fit` makes the view's
@@ -14,6 +14,10 @@ mod fit;
 mod next;
 pub mod protocol;
 mod record;
+#[cfg(feature = "s3")]
+mod served;
+#[cfg(all(test, feature = "s3"))]
+mod served_tests;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -24,6 +28,7 @@ use std::time::Instant;
 
 use precise_model::Capture;
 use precise_model::text::sanitize;
+use precise_sampling::serve::Token;
 use precise_views::code::Code;
 use precise_views::typing;
 use precise_views::view::{AnyView, Input, NoAnswer, Why};
@@ -112,14 +117,15 @@ struct Asked {
 }
 
 impl<H: ToolHost> ToolServer<H> {
-    /// Opens a place: a folder, a capture, or `s3://BUCKET/PREFIX`. With `records` there is a tool
-    /// that records into the folder.
+    /// Opens a place: a folder, a capture, `s3://BUCKET/PREFIX`, or the address of a running
+    /// `serve`, which may want a token. With `records` there is a tool that records into the
+    /// folder.
     ///
     /// # Errors
     ///
     /// Returns an error if the place does not exist, or if it cannot take recordings and must.
-    pub fn open(place: &Path, records: bool, host: H) -> Result<Self, Failure> {
-        let captures = PlaceCaptures::open(place)?;
+    pub fn open(place: &Path, token: Option<&Token>, records: bool, host: H) -> Result<Self, Failure> {
+        let captures = PlaceCaptures::open(place, token)?;
         if records && captures.folder().is_none() {
             let what = format!("{} is not a folder, so recordings have no place in it", captures.place());
             return Err(Failure::new(ExitClass::Usage, what)

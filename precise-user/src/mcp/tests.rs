@@ -88,7 +88,7 @@ fn session(records: bool) -> (TempDir, ToolSession<TestHost>) {
     walks(40, &"long\u{1f600}".repeat(100)).write(&folder.path().join("b.parquet")).unwrap();
     fs::write(folder.path().join("broken.parquet"), "no capture").unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link.parquet")).unwrap();
-    let server = ToolServer::open(folder.path(), records, TestHost).unwrap();
+    let server = ToolServer::open(folder.path(), None, records, TestHost).unwrap();
     (folder, ToolSession::new(server))
 }
 
@@ -314,19 +314,20 @@ fn recordings_are_bounded() {
 #[test]
 fn places_that_cannot_be_asked_say_why() {
     let refused = |place: &str, records| {
-        ToolServer::open(Path::new(place), records, TestHost)
+        ToolServer::open(Path::new(place), None, records, TestHost)
             .err()
             .map(|failure| failure.to_string())
             .unwrap()
     };
-    assert!(refused("http://node1:7732", false).contains("--captures FOLDER"));
+    assert!(refused("http://node1:7732/metrics", false).contains("without a path"));
+    assert!(refused("http://node1:7732", true).contains("is not a folder"));
     assert!(refused("gs://bucket", false).contains("s3://BUCKET/PREFIX"));
     assert!(refused("/no/such/folder", false).contains("cannot open /no/such/folder"));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.parquet");
     walks(1, "f").write(&file).unwrap();
     assert!(refused(&file.display().to_string(), true).contains("is not a folder"));
-    let mut server = ToolServer::open(&file, false, TestHost).unwrap();
+    let mut server = ToolServer::open(&file, None, false, TestHost).unwrap();
     let answer = server.call("explain", &Map::new()).unwrap();
     assert!(!answer.is_error && answer.text.contains("x.parquet"), "{}", answer.text);
 }
@@ -417,6 +418,6 @@ proptest! {
 
 fn empty_session() -> (TempDir, ToolSession<TestHost>) {
     let folder = tempfile::tempdir().unwrap();
-    let server = ToolServer::open(folder.path(), false, TestHost).unwrap();
+    let server = ToolServer::open(folder.path(), None, false, TestHost).unwrap();
     (folder, ToolSession::new(server))
 }

@@ -93,6 +93,11 @@ impl Token {
         Ok(Self(token.into()))
     }
 
+    /// Returns the field Authorization of a request that has the token.
+    pub fn bearer(&self) -> String {
+        format!("Bearer {}", String::from_utf8_lossy(&self.0))
+    }
+
     /// Returns whether a request has the token: `Authorization: Bearer TOKEN`, or as the password
     /// of `Basic`, which browsers ask their users for.
     pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {

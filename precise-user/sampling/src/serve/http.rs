@@ -37,7 +37,7 @@ use super::{
     access::AccessPolicy,
     connections::{Bounds, ConnectionPlace, Connections},
     format::PageFormat,
-    front::Front,
+    front::{Front, FrontPart},
     health,
     hosts::{HostRule, Hosts},
     page::Page,
@@ -51,7 +51,7 @@ const REQUEST_BYTES: usize = 8 << 10;
 /// The pause after a connection could not be accepted for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
-const NOT_HERE: &str = "precise has the pages /, /metrics, /healthz and /readyz\n";
+const NOT_HERE: &str = "precise has the pages /, /capture, /metrics, /healthz and /readyz\n";
 const NO_TOKEN: &str =
     "precise needs its token: as `Authorization: Bearer TOKEN`, or as the password in a browser\n";
 const METHODS: &str = "only GET and HEAD are supported\n";
@@ -270,7 +270,8 @@ impl Answering {
             Some(status) => return refuse(plain(status, ONE_HOST)),
         }
         let route = match target.path() {
-            "/" => Route::Front,
+            "/" => Route::Front(FrontPart::Page),
+            "/capture" => Route::Front(FrontPart::Capture),
             "/metrics" => Route::Metrics(PageFormat::accepted(headers)),
             "/healthz" => Route::Health,
             "/readyz" => Route::Ready,
@@ -305,10 +306,14 @@ impl Answering {
                 Some(why) => unavailable(&why),
             },
             Route::Metrics(format) => self.metrics(format, place),
-            Route::Front => match self.front.html().await {
-                Ok(html) => {
-                    place.answers(&html, Instant::now());
-                    let mut page = answer(StatusCode::OK, "text/html; charset=utf-8", html);
+            Route::Front(part) => match self.front.part(part).await {
+                Ok(bytes) => {
+                    place.answers(&bytes, Instant::now());
+                    let kind = match part {
+                        FrontPart::Page => "text/html; charset=utf-8",
+                        FrontPart::Capture => "application/vnd.apache.parquet",
+                    };
+                    let mut page = answer(StatusCode::OK, kind, bytes);
                     page.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
                     page
                 }
@@ -339,8 +344,8 @@ type Refusal = Response<Full<Bytes>>;
 /// What a request asks for.
 #[derive(Clone, Copy, Debug)]
 enum Route {
-    /// The page for people.
-    Front,
+    /// The last minutes.
+    Front(FrontPart),
     /// The numbers for programs.
     Metrics(PageFormat),
     /// Whether the run goes on.

@@ -115,11 +115,11 @@ fn what_is_answered() {
     assert!(!plain.contains("# EOF") && plain.contains("# TYPE precise_epochs_total counter\n"), "{plain}");
     let head = served.said(b"HEAD /metrics HTTP/1.0\r\n\r\n");
     assert!(head.contains("200 OK") && !head.contains("# TYPE"), "{head}");
-    let front = served.said(b"GET / HTTP/1.0\r\n\r\n");
-    assert!(
-        front.contains("503 Service") && front.ends_with("the first epoch has not ended yet\n"),
-        "{front}"
-    );
+    for path in ["/", "/capture"] {
+        let front = served.said(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes());
+        let said = "there is no page yet: the first epoch has not ended yet\n";
+        assert!(front.contains("503 Service") && front.ends_with(said), "{front}");
+    }
     let unknown = served.said(b"GET /etc/passwd HTTP/1.0\r\n\r\n");
     assert!(unknown.contains("404") && unknown.ends_with(NOT_HERE), "{unknown}");
     assert!(served.said(b"GET /healthz HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nok\n"));
@@ -148,7 +148,7 @@ fn certificate() -> [PathBuf; 2] {
 fn who_has_no_token_learns_nothing() {
     let access = AccessPolicy { token: token(SECRET, 0o600).ok(), tls: None };
     let served = served_to(access, ServeStatus::default(), Bounds::default());
-    for path in ["/", "/metrics"] {
+    for path in ["/", "/capture", "/metrics"] {
         let said = served.said(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes());
         assert!(said.starts_with("HTTP/1.0 401 Unauthorized\r\n") && said.ends_with(NO_TOKEN), "{said}");
         assert!(said.contains("www-authenticate: Basic realm=\"precise\", Bearer\r\n"), "{said}");
@@ -159,7 +159,7 @@ fn who_has_no_token_learns_nothing() {
     assert!(served.said(right.as_bytes()).contains("precise_epochs_total 0"));
     // Whoever starts the service again needs none.
     assert!(served.said(b"GET /healthz HTTP/1.0\r\n\r\n").ends_with("ok\n"));
-    assert_eq!(served.answered(StatusCode::UNAUTHORIZED), 4);
+    assert_eq!(served.answered(StatusCode::UNAUTHORIZED), 6);
 }
 
 #[test]

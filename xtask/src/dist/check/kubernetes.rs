@@ -22,6 +22,8 @@ const VALUES: &[&str] = &[
     r#"{"config": {"event": ["loads", "stores"], "series": 100}, "podLabels": {"a": "b"},
         "podAnnotations": {"c": "d"}, "nodeSelector": {"kubernetes.io/os": "linux"},
         "affinity": {"nodeAffinity": {}}, "tolerations": [], "port": 9000,
+        "push": {"to": ["otlp=http://collector:4318", "pyroscope=https://pyroscope.example"],
+                 "headers": {"otlp": "precise-otlp", "pyroscope": "precise-pyroscope"}},
         "image": {"repository": "registry.example/precise", "tag": "1", "pullPolicy": "Always"}}"#,
 ];
 
