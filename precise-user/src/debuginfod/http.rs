@@ -9,7 +9,8 @@ use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Client, StatusCode, Url};
 use tokio::runtime::Runtime;
 
-use super::{DebugSource, DebuginfodSettings, SourceError};
+use super::DebuginfodSettings;
+use super::files::{DebugSource, SourceError};
 use crate::error::{ExitClass, Failure};
 
 /// Timeout for a connection.

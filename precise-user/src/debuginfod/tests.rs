@@ -1,10 +1,16 @@
 //! Which servers are asked, and what is kept of their answers.
 
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::*;
+use precise_records::record::BuildId;
+use precise_sampling::symbols::DebugServer as _;
+
+use super::DebuginfodSettings;
+use super::files::{DebugFiles, DebugSource, SourceError};
+use crate::error::Failure;
 
 const ID: &str = "00112233445566778899aabbccddeeff00112233";
 

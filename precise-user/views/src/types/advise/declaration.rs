@@ -70,10 +70,19 @@ impl Language {
 
 /// Returns whether debug information names a type, so that it can be declared by its name.
 fn is_named(name: &str) -> bool {
-    let of = name.trim_end_matches(|c: char| matches!(c, '*' | '&' | ']' | '[') || c.is_ascii_digit());
+    let element = |array: &str| -> Option<usize> {
+        let element = array.strip_suffix(']')?.trim_end_matches(|c: char| c.is_ascii_digit());
+        element.strip_suffix('[').map(str::len)
+    };
+    // What a pointer points to, and the element of an array.
+    let mut of = name;
+    while let Some(end) = of.strip_suffix(['*', '&']).map(str::len).or_else(|| element(of)) {
+        of = of.get(..end).unwrap_or_default();
+    }
+    // Types without a name, closures, names that were cut, and the traits of closures, whose
+    // parameters only the compiler may write in this form.
     let unnamed = ["", "struct", "union", "enum", "function"];
-    // Closures and other types without a name that Rust and C++ invent one for; names that were cut.
-    !unnamed.contains(&of) && !name.contains(['{', '…']) && !name.contains("(anonymous")
+    !unnamed.contains(&of) && !["{", "…", "(anonymous", "::function::Fn"].iter().any(|part| name.contains(part))
 }
 
 /// The paths of the standard library that debug information has, and that a program cannot use. In
