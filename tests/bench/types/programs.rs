@@ -118,8 +118,9 @@ impl RealProgram {
             Self::Zstd => {
                 // Its own sources and objects, which have text and code.
                 let of = binary.ancestors().nth(2).context("the sources")?;
-                let tar = Command::new("tar").arg("-cf").arg(folder.join("input")).arg("-C").arg(of).arg(".");
-                ensure!(succeeds(tar)?, "tar failed");
+                let mut tar = Command::new("tar");
+                tar.arg("-cf").arg(folder.join("input")).arg("-C").arg(of).arg(".");
+                ensure!(succeeds(&mut tar)?, "tar failed");
             }
             Self::Sqlite => std::fs::write(folder.join("input"), SQLITE)?,
             Self::Postgres => {
@@ -144,7 +145,10 @@ impl RealProgram {
         let [binary, input] = [binary, &folder.join("input")].map(|path| path.display().to_string());
         let shell = |line: String| vec!["sh".to_owned(), "-c".to_owned(), line];
         match self {
-            Self::Zstd => shell(format!("for l in 1 3 9; do {binary} -q -{l} -c {input} | {binary} -q -t; done")),
+            Self::Zstd => {
+                let level = |level| format!("{binary} -q -{level} -c {input} | {binary} -q -t");
+                shell([1, 3, 9].map(level).join("; "))
+            }
             Self::Sqlite => shell(format!("{binary} < {input}")),
             Self::Postgres => shell(format!(
                 "exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {binary} --single -F \
