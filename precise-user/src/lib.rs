@@ -25,6 +25,7 @@
 //! * [`export`]: a capture in the formats of other tools.
 //! * [`mcp`]: a server whose tools are the views, for agents.
 //! * [`push`]: backends of others that take the profiles of [`serve`].
+//! * [`debuginfod`]: debug information that this machine does not have.
 //!
 //! The binary's `cli` turns arguments into one call of these, and prints the result.
 //!
@@ -53,6 +54,7 @@ pub use precise_views as views;
 pub use precise_views::render;
 
 pub mod archive;
+pub mod debuginfod;
 pub mod error;
 pub mod export;
 pub mod mcp;

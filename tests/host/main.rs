@@ -41,6 +41,7 @@ mod storms;
 mod syscalls;
 mod top;
 mod traced;
+mod type_matrix;
 mod types;
 mod unwinding;
 mod verifier;

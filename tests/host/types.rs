@@ -3,14 +3,18 @@
 //! sample is known from its address, and must be the one that `precise types` names.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use precise::capture::CaptureFile as _;
 use precise::model::Capture;
+use precise::reader::elf::Headers;
+use precise_tests::debug_server::DebuginfodServer;
 use precise_tests::{
     program::{c, cpp, rust},
-    run::precise,
+    run::{Ended, command, precise},
 };
 
 /// The fields of the objects of all three programs, by their offset: each is on a page of its own.
@@ -292,17 +296,21 @@ struct Advised {
 
 impl Advised {
     fn of(folder: &Path, name: &str, source: &str) -> Result<Self> {
-        let program = c(folder, name, source)?.display().to_string();
+        Self::of_program(folder, name, &c(folder, name, source)?, "order")
+    }
+
+    fn of_program(folder: &Path, name: &str, program: &Path, of: &str) -> Result<Self> {
+        let program = program.display().to_string();
         let file = folder.join(format!("{name}.parquet")).display().to_string();
         let by = "ip,address,thread";
         let run = ["record", "-q", "-e", "page-faults", "-c", "1", "--granule", "1", "--by", by];
         let ended = precise([&run[..], &["-o", &file, "--", &program]].concat())?.expect(0)?;
-        let lines = ended.stdout.lines().find(|line| line.starts_with("lines "));
+        let lines = ended.stdout.lines().find(|line| line.starts_with("lines"));
         let lines = lines.context("the lines")?.to_owned();
-        let view = precise(["types", "-i", &file, "--json", "--advise", "order"])?.expect(0)?;
+        let view = precise(["types", "-i", &file, "--json", "--advise", of])?.expect(0)?;
         let view: serde_json::Value = serde_json::from_str(&view.stdout)?;
         let types = view["events"][0]["types"].as_array().context("types")?;
-        let order = types.iter().find(|ty| ty["name"] == "order").with_context(|| format!("{view:#}"))?;
+        let order = types.iter().find(|ty| ty["name"] == of).with_context(|| format!("{view:#}"))?;
         Ok(Self { advice: order["advice"].clone(), lines })
     }
 
@@ -310,4 +318,216 @@ impl Advised {
         let members = self.advice["members"].as_array().context("members")?;
         members.iter().find(|member| member["name"] == name).with_context(|| name.to_owned())
     }
+}
+
+/// Runs a command that must succeed.
+fn tool(name: &str, arguments: &[&str]) -> Result<()> {
+    let output = Command::new(name).args(arguments).output().with_context(|| name.to_owned())?;
+    ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// The debug information of a program is on a server only.
+#[test]
+fn debug_information_comes_from_a_server() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let program = c(folder.path(), "orders", C)?.display().to_string();
+    let (separate, file) = (path("orders.debug"), path("faults.parquet"));
+    tool("objcopy", &["--only-keep-debug", &program, &separate])?;
+    tool("strip", &["--strip-debug", &program])?;
+    let by = "ip,address,thread";
+    let run = ["record", "-q", "-e", "page-faults", "-c", "1", "--granule", "1", "--by", by];
+    precise([&run[..], &["-o", &file, "--", &program]].concat())?.expect(0)?;
+    let build_id = Headers::read(&File::open(&program)?)?.and_then(|headers| headers.build_id());
+    let build_id = build_id.context("a build id")?.hex();
+
+    let ask = |urls: &str, more: &[(&str, &str)]| -> Result<(u64, Ended)> {
+        let mut asked = command(["types", "-i", &file, "--json", "order"])?;
+        asked.env("DEBUGINFOD_URLS", urls).env("DEBUGINFOD_CACHE_PATH", path("cache"));
+        let ended = Ended::from(asked.envs(more.iter().copied()).output()?).expect(0)?;
+        let view: serde_json::Value = serde_json::from_str(&ended.stdout)?;
+        let types = view["events"][0]["types"].as_array().context("types")?;
+        let order = types.iter().find(|ty| ty["name"] == "order");
+        Ok((order.map_or(0, |order| order["samples"].as_u64().unwrap_or(0)), ended))
+    };
+    // Nobody is asked whom the environment does not name.
+    let server = DebuginfodServer::start()?;
+    assert_eq!(ask("", &[])?.0, 0);
+    // A server without it.
+    let wanted = format!("/buildid/{build_id}/debuginfo");
+    assert_eq!(ask(&server.url(), &[])?.0, 0);
+    let asked = server.take_asked();
+    ensure!(asked.iter().filter(|path| **path == wanted).count() == 1, "{asked:?}");
+    // A file with another build id is refused, and not kept.
+    server.serve(&build_id, std::fs::read("/bin/true")?);
+    let (samples, ended) = ask(&server.url(), &[])?;
+    ensure!(samples == 0 && ended.stderr.contains("it has not the build id"), "{}", ended.stderr);
+    // So is what is no ELF file, and what is too large.
+    server.serve(&build_id, b"<html>".to_vec());
+    assert_eq!(ask(&server.url(), &[])?.0, 0);
+    server.serve(&build_id, std::fs::read(&separate)?);
+    let (samples, ended) = ask(&server.url(), &[("DEBUGINFOD_MAXSIZE", "1000")])?;
+    ensure!(samples == 0 && ended.stderr.contains("DEBUGINFOD_MAXSIZE"), "{}", ended.stderr);
+    // The right one, after a server that is down.
+    let both = format!("http://127.0.0.1:1 {}", server.url());
+    let (samples, ended) = ask(&both, &[])?;
+    ensure!(samples > 300 && ended.stderr.contains("fetching the debug information"), "{}", ended.stderr);
+    server.take_asked();
+    // It is in the cache now.
+    assert_eq!(ask(&server.url(), &[])?.0, samples);
+    let asked = server.take_asked();
+    ensure!(!asked.contains(&wanted), "{asked:?}");
+    let annotated = precise(["annotate", "-i", &file, "--json", "fill"])?.expect(0)?;
+    ensure!(!annotated.stdout.contains("orders.c"), "the environment of this test names no server");
+    let mut annotated = command(["annotate", "-i", &file, "--json", "fill"])?;
+    annotated.env("DEBUGINFOD_URLS", server.url()).env("DEBUGINFOD_CACHE_PATH", path("cache"));
+    let annotated = Ended::from(annotated.output()?).expect(0)?;
+    ensure!(annotated.stdout.contains("orders.c"), "its lines are from there too: {}", annotated.stdout);
+    Ok(())
+}
+
+/// A struct with members of many types, and the same accesses as [`SHARED`], in C++ and in Rust.
+const SHARED_CPP: &str = r#"
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <sys/mman.h>
+#include <thread>
+#include <vector>
+namespace book {
+enum class Side : unsigned char { Buy, Sell };
+struct Point { int x, y; };
+//<
+struct Order {
+    long id; std::uint64_t seq; double price; Point at; Side side; const char *name;
+    std::string label; std::vector<Point> path; std::unique_ptr<Order> next;
+    long (*rate)(const Order &); unsigned short cells[2][3]; struct { int a; long b; } pair;
+    Order *links[4]; std::function<void()> call; bool open; char rest[3800];
+};
+//>
+}
+using book::Order;
+enum { N = 120 };
+static char *all;
+static long sum;
+static Order &order(long i) { return *reinterpret_cast<Order *>(all + i * 8192); }
+[[gnu::noinline]] static void match_loop() { for (long i = 0; i < N; i++) order(i).seq = i; }
+[[gnu::noinline]] static void scan() { for (long i = 0; i < N; i++) sum += order(i).seq; }
+[[gnu::noinline]] static void value() { for (long i = 0; i < N; i++) sum += (long)order(i).price; }
+static void run(void (*with)()) {
+    std::thread(with).join();
+    madvise(all, N * 8192L, MADV_DONTNEED);
+}
+int main() {
+    all = (char *)mmap(nullptr, N * 8192L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(all, N * 8192L, MADV_NOHUGEPAGE);
+    run(match_loop);
+    run(scan);
+    run(value);
+    printf("lines\n");
+    return sum == 42;
+}
+"#;
+
+const SHARED_RUST: &str = r#"
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
+use std::rc::Rc;
+pub mod book {
+use super::*;
+pub struct Point { pub x: i32, pub y: i32 }
+pub enum Side { Buy, Sell }
+pub mod deep { pub struct Level { pub price: u64 } }
+//<
+pub struct Order {
+    pub id: u64, pub seq: u64, pub price: f64, pub at: Point, pub side: Side, pub name: &'static str,
+    pub label: String, pub path: Vec<Point>, pub next: Option<Box<Order>>, pub level: super::book::deep::Level,
+    pub rate: fn(&Order) -> u64, pub cells: [[u16; 3]; 2], pub open: bool, pub map: BTreeMap<u32, String>,
+    pub by: HashMap<String, u64>, pub hits: AtomicU64, pub shared: Arc<Mutex<u64>>, pub own: Rc<RefCell<Vec<u8>>>,
+    pub call: Option<Box<dyn Fn(u64) -> u64>>, pub pair: (u8, u32), pub raw: *mut Order, pub rest: [u8; 3800],
+}
+//>
+}
+use book::Order;
+const N: usize = 120;
+unsafe extern "C" { fn madvise(start: *mut u8, length: usize, advice: i32) -> i32; }
+#[inline(never)] fn match_loop(all: usize) { for i in 0..N { order(all, i).seq = i as u64; } }
+#[inline(never)] fn scan(all: usize) -> u64 { (0..N).map(|i| order(all, i).seq).sum() }
+#[inline(never)] fn value(all: usize) -> u64 { (0..N).map(|i| order(all, i).price as u64).sum() }
+fn order(all: usize, i: usize) -> &'static mut Order { unsafe { &mut *((all + i * 8192) as *mut Order) } }
+fn main() {
+    let layout = std::alloc::Layout::from_size_align(N * 8192, 4096).unwrap();
+    let all = unsafe { std::alloc::alloc(layout) } as usize;
+    unsafe { madvise(all as *mut u8, N * 8192, 15) };
+    let ways: [fn(usize) -> u64; 3] = [|all| { match_loop(all); 0 }, scan, value];
+    let mut sum = 0;
+    for way in ways {
+        sum += std::thread::spawn(move || way(all)).join().unwrap();
+        unsafe { madvise(all as *mut u8, N * 8192, 4) };
+    }
+    println!("lines");
+    std::process::exit((sum == 42) as i32);
+}
+"#;
+
+/// Returns the advice about a struct of a program, and the program's source with the advised
+/// definition in place of its own.
+fn advised(folder: &Path, program: &Path, source: &str, name: &str) -> Result<(serde_json::Value, String)> {
+    let advised = Advised::of_program(folder, "advised", program, name)?;
+    let definition = advised.advice["definition"].as_str().context("a definition")?;
+    ensure!(!definition.is_empty(), "{:#}", advised.advice);
+    let (start, rest) = source.split_once("//<").context("the struct")?;
+    let (_, end) = rest.split_once("//>").context("the end of the struct")?;
+    Ok((advised.advice.clone(), format!("{start}{definition}{end}")))
+}
+
+/// What must hold of each member, and of the whole: `each` makes a line of a name and its offset.
+fn assertions(advice: &serde_json::Value, each: impl Fn(&str, u64) -> String, whole: String) -> Result<String> {
+    let mut text = String::new();
+    for member in advice["members"].as_array().context("members")? {
+        let (name, offset) = (member["name"].as_str().context("a name")?, member["offset"].as_u64());
+        text += &each(name, offset.context("an offset")?);
+    }
+    Ok(text + &whole)
+}
+
+#[test]
+fn the_advised_struct_of_cpp_compiles() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let program = cpp(folder.path(), "shared", SHARED_CPP)?;
+    let (advice, source) = advised(folder.path(), &program, SHARED_CPP, "book::Order")?;
+    let size = advice["size"].as_u64().context("a size")?;
+    let each =
+        |name: &str, offset| format!("static_assert(offsetof(book::Order, {name}) == {offset}, \"{name}\");\n");
+    let whole = format!("static_assert(sizeof(book::Order) == {size}, \"size\");\n");
+    let source = source + &assertions(&advice, each, whole)?;
+    let file = folder.path().join("advised.cc").display().to_string();
+    std::fs::write(&file, &source)?;
+    tool("g++", &["-std=c++17", "-fsyntax-only", "-Wno-invalid-offsetof", &file]).with_context(|| source)
+}
+
+#[test]
+fn the_advised_struct_of_rust_compiles() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let program = rust(folder.path(), "shared", SHARED_RUST)?;
+    let (advice, source) = advised(folder.path(), &program, SHARED_RUST, "shared::book::Order")?;
+    let size = advice["size"].as_u64().context("a size")?;
+    let each =
+        |name: &str, offset| format!("    assert!(std::mem::offset_of!(Order, {name}) == {offset}, \"{name}\");\n");
+    let whole = format!("    assert!(size_of::<Order>() == {size});\n");
+    // Its members are private, so what is said of them is said beside it.
+    let said = assertions(&advice, each, whole)?;
+    let (start, _) = source.split_once("use book::Order;").context("the use")?;
+    let start = start.trim_end().strip_suffix('}').context("the end of the module")?;
+    let source = format!("#![crate_type = \"lib\"]\n#![allow(unused)]\n{start}\nconst _: () = {{\n{said}}};\n}}\n");
+    let file = folder.path().join("advised.rs").display().to_string();
+    std::fs::write(&file, &source)?;
+    let out = folder.path().join("advised.rmeta").display().to_string();
+    tool("rustc", &["--edition=2024", "--emit=metadata", "-o", &out, &file]).with_context(|| source)
 }

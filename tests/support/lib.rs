@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod chaos;
 pub mod clients;
 pub mod clock;
+pub mod debug_server;
 pub mod fleet_place;
 pub mod jail;
 pub mod kill_on_drop;

@@ -92,7 +92,7 @@ impl Held {
 ///
 /// Returns the compiler's errors.
 pub fn c(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
-    compile("gcc", &["-O2", "-g"], folder, name, "c", source)
+    built("gcc", &["-O2", "-g"], folder, name, "c", source)
 }
 
 /// Compiles C with further options of the compiler.
@@ -101,7 +101,7 @@ pub fn c(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
 ///
 /// Returns the compiler's errors.
 pub fn c_with(options: &[&str], folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
-    compile("gcc", &[&["-O2", "-g"], options].concat(), folder, name, "c", source)
+    built("gcc", &[&["-O2", "-g"], options].concat(), folder, name, "c", source)
 }
 
 /// Compiles C++.
@@ -110,7 +110,7 @@ pub fn c_with(options: &[&str], folder: &Path, name: &str, source: &str) -> Resu
 ///
 /// Returns the compiler's errors.
 pub fn cpp(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
-    compile("g++", &["-O2", "-g"], folder, name, "cc", source)
+    built("g++", &["-O2", "-g"], folder, name, "cc", source)
 }
 
 /// Compiles Rust.
@@ -119,7 +119,7 @@ pub fn cpp(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
 ///
 /// Returns the compiler's errors.
 pub fn rust(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
-    compile("rustc", &["-O", "-g", "--edition=2024"], folder, name, "rs", source)
+    built("rustc", &["-O", "-g", "--edition=2024"], folder, name, "rs", source)
 }
 
 /// Compiles [`FAULTS`] as `folder/name`, so that the kernel's name of its process is `name`.
@@ -136,7 +136,13 @@ pub fn exists(command: &str) -> bool {
     Command::new(command).arg("--version").output().is_ok()
 }
 
-fn compile(
+/// Compiles with a compiler and its options. The program is `folder/name`, with its source next to
+/// it; `ending` is that of the source.
+///
+/// # Errors
+///
+/// Returns the compiler's errors.
+pub fn built(
     compiler: &str,
     options: &[&str],
     folder: &Path,

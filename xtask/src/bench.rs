@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 
+use crate::lab::apt::Apt;
 use crate::{build_ebpf, checkout, process};
 
 /// The environment variable with the path of the baseline object.
@@ -126,6 +127,13 @@ enum Bench {
         #[arg(long)]
         race: bool,
     },
+    /// Measure how much of zstd, SQLite, PostgreSQL and a server in Rust has types; their sources
+    /// come from Debian
+    Types {
+        /// Write the table to its place on this page
+        #[arg(long)]
+        page: Option<PathBuf>,
+    },
     /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
     /// script`
     Import {
@@ -203,6 +211,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             ask.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet-ask", "--"]);
             process::run(ask.arg(precise).args([large.to_string().as_str(), "24"]))
         }
+        Bench::Types { ref page } => {
+            let precise = release()?;
+            let (sources, server) = (sources_of_programs()?, described_server()?);
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--release", "--package", "precise-tests", "--bin", "bench-types"]);
+            process::run(bench.arg("--").arg(precise).arg(sources).arg(server).args(page))
+        }
         Bench::Import { size, distinct } => {
             let precise = release()?;
             let mut bench = process::cargo();
@@ -246,6 +261,30 @@ fn host_test(name: &str) -> Command {
 fn release() -> Result<PathBuf> {
     process::run(process::cargo().args(["build", "--locked", "--release", "--package", "precise-user"]))?;
     Ok(checkout::target().join("release/precise"))
+}
+
+/// Returns the folder with the sources of the programs whose types are measured.
+fn sources_of_programs() -> Result<PathBuf> {
+    const SOURCES: [(&str, &str); 3] = [("zstd", "libzstd"), ("sqlite", "sqlite3"), ("postgres", "postgresql-15")];
+    let folder = checkout::target().join("bench-types");
+    if SOURCES.iter().any(|(name, _)| !folder.join(name).exists()) {
+        let apt = Apt::of_sources(folder.join("apt"))?;
+        for (name, package) in SOURCES.iter().filter(|(name, _)| !folder.join(name).exists()) {
+            apt.source(&folder, package, name)?;
+        }
+    }
+    Ok(folder)
+}
+
+/// Builds the server whose types are measured, with all of its debug information, and returns its
+/// path.
+fn described_server() -> Result<PathBuf> {
+    let target = checkout::target().join("bench-types/target");
+    let mut build = process::cargo();
+    build.args(["build", "--locked", "--release", "--package", "precise-tests", "--bin", "bench-types-server"]);
+    build.env("CARGO_TARGET_DIR", &target).env("CARGO_PROFILE_RELEASE_DEBUG", "2");
+    process::run(build.env("CARGO_PROFILE_RELEASE_STRIP", "none"))?;
+    Ok(target.join("release/bench-types-server"))
 }
 
 fn build(first: bool) -> Result<()> {

@@ -52,6 +52,11 @@ const PACKAGES: &[Packages] = &[
         names: &["strace", "tmux", "linux-perf", "gcc", "g++", "libc6-dev", "libcap2-bin"],
     },
     Packages {
+        purpose: "by the tests that look up types in what Clang compiled",
+        lab: false,
+        names: &["clang-22", "lld-22"],
+    },
+    Packages {
         purpose: "by the tests that look at a report in a browser (a font comes with nothing else)",
         lab: false,
         names: &["chromium", "fonts-dejavu-core"],

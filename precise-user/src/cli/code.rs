@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use precise::code::types::TypedCode;
 use precise::code::{FunctionId, Instruction};
+use precise::debuginfod;
 use precise::error::{ExitClass, Failure};
 use precise::model::{Reason, text};
 use precise::symbols::SymbolOptions;
@@ -30,8 +31,18 @@ pub struct CodeArguments {
 }
 
 impl CodeArguments {
-    /// Returns access to the binaries and sources. No file is read yet.
+    /// Returns access to the binaries and sources, and to the servers of debug information that the
+    /// environment names. No file is read, and no server is asked yet.
     pub fn files(&self) -> Result<LocalFiles, Failure> {
+        let mut files = self.files_here()?;
+        if let Some(servers) = debuginfod::servers(|name| env::var(name).ok(), say)? {
+            files.listings.ask(servers);
+        }
+        Ok(files)
+    }
+
+    /// Returns access to the binaries and sources of this machine. No file is read yet.
+    pub fn files_here(&self) -> Result<LocalFiles, Failure> {
         let mut files = LocalFiles::below(self.symfs.as_deref().unwrap_or(Path::new("/")));
         if !self.source.is_empty() {
             files.sources = SourceFiles::default();

@@ -99,7 +99,7 @@ impl ToolHost for CommandHost<'_> {
     }
 
     fn code(&self) -> Result<Box<dyn Code>, Failure> {
-        Ok(Box::new(self.code.files()?))
+        Ok(Box::new(self.code.files_here()?))
     }
 
     /// Runs `precise record` as a process of its own: this one reads what others wrote, and has no

@@ -25,6 +25,16 @@ struct Source {
 impl Apt {
     /// Creates an apt in `dir` for `suites`, and fetches their package lists.
     pub fn new(dir: PathBuf, suites: &[&str]) -> Result<Self> {
+        Self::of("deb", dir, suites)
+    }
+
+    /// Creates an apt in `dir` for the source packages of this machine's Debian, and fetches their
+    /// list.
+    pub fn of_sources(dir: PathBuf) -> Result<Self> {
+        Self::of("deb-src", dir, &[&host_codename()])
+    }
+
+    fn of(types: &str, dir: PathBuf, suites: &[&str]) -> Result<Self> {
         let sources = host_sources()?;
         let mut stanzas = String::new();
         for suite in suites {
@@ -33,7 +43,8 @@ impl Apt {
                 .iter()
                 .find(|s| s.suites.split_whitespace().any(|name| name.ends_with("-security") == security))
                 .with_context(|| format!("no Debian source for {suite} in /etc/apt"))?;
-            stanzas += &format!("Types: deb\nURIs: {}\nSuites: {suite}\nComponents: main\n", source.uris);
+            let uris = &source.uris;
+            stanzas += &format!("Types: {types}\nURIs: {uris}\nSuites: {suite}\nComponents: main\n");
             if !source.signed_by.is_empty() {
                 stanzas += &format!("Signed-By: {}\n", source.signed_by);
             }
@@ -78,6 +89,27 @@ impl Apt {
             .find(|name| name.starts_with(prefix))
             .map(str::to_owned)
             .with_context(|| format!("{package} depends on no {prefix}…"))
+    }
+
+    /// Downloads the source of a package into `dir`, and unpacks what its authors released into the
+    /// folder `name` in it. Debian's patches are not applied.
+    pub fn source(&self, dir: &Path, package: &str, name: &str) -> Result<()> {
+        fs::create_dir_all(dir)?;
+        let fetch = ["-q", "source", "--download-only", package];
+        sh::run(self.command("apt-get").args(fetch).current_dir(dir))?;
+        let list = sh::stdout(self.command("apt-cache").args(["showsrc", package]))?;
+        let list = String::from_utf8_lossy(&list).into_owned();
+        let words = list.split_whitespace();
+        let released = words
+            .filter_map(|word| dir.join(word).exists().then_some(word))
+            .find(|file| file.contains(".orig.tar.") && !file.ends_with(".asc"))
+            .with_context(|| format!("the source of {package} has no archive of its authors"))?;
+        let unpacked = dir.join(format!("{name}.partial"));
+        fs::create_dir_all(&unpacked)?;
+        let archive = dir.join(released);
+        sh::run(Command::new("tar").arg("-xf").arg(archive).args(["--strip-components=1", "-C"]).arg(&unpacked))?;
+        fs::rename(&unpacked, dir.join(name))?;
+        Ok(())
     }
 
     /// Downloads packages into `dir` and returns their files, in the given order.

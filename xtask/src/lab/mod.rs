@@ -1,7 +1,7 @@
 //! The lab: Debian guests with an emulated precise PMU under the kernel's own driver. See
 //! tests/lab/README.md.
 
-mod apt;
+pub mod apt;
 mod guest;
 mod initramfs;
 mod kernel;

@@ -57,7 +57,7 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
     let constant = memory.displacement().cast_signed();
     let absolute = base.is_none();
     let (base, segment) = match (base, memory.segment()) {
-        (Some(base), Register::GS) => pointed(base, constant),
+        (Some(base), Register::GS) => pointed(base, constant, types),
         (None, Register::GS) => variable_of_cpu(memory.displacement(), types),
         (_, Register::FS) => (UNKNOWN, SegmentKind::Unknown),
         // What leads to the copy of this CPU plus an address: `mov runqueues(%rax)`.
@@ -90,10 +90,13 @@ fn variable_of_cpu(address: u64, types: &mut dyn Types) -> (KnownValue, SegmentK
     }
 }
 
-/// Returns the value of a pointer to variables of the CPU plus the displacement of an operand.
-fn pointed(base: KnownValue, constant: i64) -> (KnownValue, SegmentKind) {
+/// Returns the value of a pointer to variables of the CPU plus the displacement of an operand. In a
+/// program, the pointer is relative to a segment that it does not point into.
+fn pointed(base: KnownValue, constant: i64, types: &dyn Types) -> (KnownValue, SegmentKind) {
     match base {
-        KnownValue::Pointer(_) => (plus_displacement(base, constant), SegmentKind::PerCpu),
+        KnownValue::Pointer(_) if types.has_per_cpu() => {
+            (plus_displacement(base, constant), SegmentKind::PerCpu)
+        }
         _ => (UNKNOWN, SegmentKind::Unknown),
     }
 }

@@ -68,8 +68,12 @@ pub trait Types {
     fn erased(&mut self, ty: TypeId) -> Option<TypeId>;
     /// Returns the global variable at a virtual address.
     fn global(&mut self, address: u64) -> Option<Global>;
-    /// Returns what is at an address relative to the segment of `gs`, where the kernel keeps the
-    /// variables of the CPU; `None` in programs, whose variables are not there.
+    /// Returns whether the segment of `gs` has the variables of the CPU, as in the kernel. What a
+    /// program keeps there is not known.
+    fn has_per_cpu(&self) -> bool {
+        false
+    }
+    /// Returns what is at an address relative to the segment of `gs`; `None` in programs.
     fn per_cpu(&mut self, _address: u64) -> Option<PerCpu> {
         None
     }

@@ -7,8 +7,10 @@ const NODE: TypeId = TypeId(0);
 const POINTER: TypeId = TypeId(1);
 const LONG: TypeId = TypeId(2);
 
-/// `struct node { struct node *next; long a; long b; };`
-struct Nodes;
+/// `struct node { struct node *next; long a; long b; };`, in the kernel or in a program.
+struct Nodes {
+    kernel: bool,
+}
 
 impl Types for Nodes {
     fn shape(&mut self, ty: TypeId) -> TypeShape {
@@ -39,9 +41,14 @@ impl Types for Nodes {
         None
     }
 
+    fn has_per_cpu(&self) -> bool {
+        self.kernel
+    }
+
     /// A pointer to a node, a node, and what leads to the copy of this CPU.
     fn per_cpu(&mut self, address: u64) -> Option<PerCpu> {
         match address {
+            _ if !self.kernel => None,
             0x5000..0x5008 => Some(PerCpu::Variable(Global { address: 0x5000, ty: POINTER })),
             0x6000..0x6018 => Some(PerCpu::Variable(Global { address: 0x6000, ty: NODE })),
             0x7000..0x7008 => Some(PerCpu::Offset(Global { address: 0x7000, ty: LONG })),
@@ -53,6 +60,10 @@ impl Types for Nodes {
 /// Returns the places of all accesses of a function whose first argument is a pointer to a node at
 /// its first instruction, and nowhere else as far as debug information says.
 fn places(text: &str) -> Vec<Result<(TypeId, u64), Untyped>> {
+    places_in(text, Nodes { kernel: true })
+}
+
+fn places_in(text: &str, mut nodes: Nodes) -> Vec<Result<(TypeId, u64), Untyped>> {
     let code = assemble(text);
     let variable = Variable { start: 0x1000, end: 0x1001, home: Home::Value(7, 0), ty: POINTER, piece: None };
     let facts = FunctionFacts {
@@ -62,7 +73,7 @@ fn places(text: &str) -> Vec<Result<(TypeId, u64), Untyped>> {
         ..FunctionFacts::default()
     };
     let wanted: Vec<u64> = code.iter().map(|instruction| instruction.offset).collect();
-    let found = accesses(&code, &facts, &mut Nodes, &wanted).unwrap();
+    let found = accesses(&code, &facts, &mut nodes, &wanted).unwrap();
     let of = |offset| found[offset].iter().map(|access| access.place.map(|place| (place.ty, place.offset)));
     wanted.iter().flat_map(of).collect()
 }
@@ -110,4 +121,13 @@ fn variables_of_the_cpu_are_followed() {
     // A pointer to such a variable, relative to the segment.
     assert_eq!(places("mov %gs:8(%rdi),%rcx"), [Ok((NODE, 8))]);
     assert_eq!(places("nop\n mov %gs:8(%rsi),%rcx"), [Err(Untyped::Segment)]);
+}
+
+#[test]
+fn a_program_keeps_something_unknown_in_the_segment_of_the_cpu() {
+    let program = |text: &str| places_in(text, Nodes { kernel: false });
+    // The pointer in the register points to a node, but the access is not there.
+    assert_eq!(program("mov %gs:8(%rdi),%rcx"), [Err(Untyped::Segment)]);
+    assert_eq!(program("mov %gs:(%rdi),%rax\n mov 8(%rax),%rcx")[1], Err(Untyped::NoRegister));
+    assert_eq!(program("nop\n mov %gs:0x6008,%rcx"), [Err(Untyped::Segment)]);
 }

@@ -51,6 +51,8 @@ pub struct Headers {
     /// The name and the checksum of a file with the debug information (`.gnu_debuglink`).
     pub debug_link: Option<(String, u32)>,
     supplement: Option<(String, Vec<u8>)>,
+    /// Whether the file itself has debug information.
+    pub described: bool,
 }
 
 impl Headers {
@@ -91,6 +93,8 @@ impl Headers {
         };
         elf.debug_link = content(".gnu_debuglink")?.as_deref().and_then(debug_link);
         elf.supplement = content(".gnu_debugaltlink")?.as_deref().and_then(supplement);
+        let has = |name: &str| sections.named(name).is_some_and(|section| section.size > 0);
+        elf.described = has(".debug_info") || has(".zdebug_info");
         Ok(Some(elf))
     }
 

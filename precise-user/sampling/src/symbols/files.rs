@@ -18,6 +18,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Recorded;
+use super::debug_server::DebugServer;
 use super::mapping::{Image, Mapped};
 use super::notes::Notes;
 use super::opening::{open_beneath, open_in_root, open_regular};
@@ -104,6 +105,8 @@ pub struct OpenFiles {
     by_image: Recent<(Arc<Image>, Whose), FileId>,
     by_inode: FxHashMap<InodeKey, FileId>,
     separate: FxHashMap<Inode, Rc<Separate>>,
+    /// Who is asked for debug information that is not below the folders; `None`: nobody.
+    server: Option<Box<dyn DebugServer>>,
     /// Scopes by process and generation; `None` if it could not be read.
     scopes: Recent<(u32, u64), Option<Scope>>,
     /// Failures by process, generation and image.
@@ -131,6 +134,7 @@ impl OpenFiles {
             by_image: Recent::default(),
             by_inode: FxHashMap::default(),
             separate: FxHashMap::default(),
+            server: None,
             scopes: Recent::default(),
             failures: Recent::default(),
             closed: Vec::new(),
@@ -138,6 +142,11 @@ impl OpenFiles {
             clock: 0,
             turned: 0,
         }
+    }
+
+    /// Asks a server for debug information that is not below the debug folders, from now on.
+    pub fn ask(&mut self, server: Box<dyn DebugServer>) {
+        self.server = Some(server);
     }
 
     /// Returns the file with this number; `None` if it was closed.
@@ -416,14 +425,44 @@ impl OpenFiles {
                 .separate(reader, root, &beside, right)
                 .or_else(|| self.separate(reader, root, name, right));
         }
+        if let (None, Some(id), false) = (&open.debug, open.build_id, elf.described) {
+            open.debug = self.served(reader, &id, &open.path);
+        }
         let of = open.debug.as_ref().map_or(elf, |debug| &debug.elf);
         let Some((path, id)) = of.supplement() else { return };
         let same = |_: &mut Reader, _: &File, elf: &Headers| elf.build_id() == Some(id);
         let by_id = by_build_id(&id, ".debug").and_then(|name| self.separate(reader, root, &name, same));
         // dwz(1) puts its files into a folder of this name below the debug folder.
         let by_path = || path.find(".dwz/").and_then(|at| path.get(at..));
-        open.supplement =
-            by_id.or_else(|| by_path().and_then(|name| self.separate(reader, root, name, same)));
+        open.supplement = by_id
+            .or_else(|| by_path().and_then(|name| self.separate(reader, root, name, same)))
+            .or_else(|| self.served(reader, &id, path));
+    }
+
+    /// Asks the server for the debug information with a build id, of the file at `path`.
+    fn served(&mut self, reader: &mut Reader, id: &BuildId, path: &str) -> Option<Rc<Separate>> {
+        let server = self.server.as_mut()?;
+        let file = match server.debug_info(id) {
+            Ok(found) => found?,
+            Err(why) => {
+                self.troubles.add(why);
+                return None;
+            }
+        };
+        let inode = inode(&file)?;
+        if let Some(known) = self.separate.get(&inode).filter(|known| known.elf.build_id() == Some(*id)) {
+            return Some(known.clone());
+        }
+        let served = format!("the debug information of {path} from a server");
+        let elf = headers(reader, &file, &served, &mut self.troubles)?;
+        let Some(elf) = elf.filter(|elf| elf.build_id() == Some(*id)) else {
+            self.troubles.add(format!("{served} is not used: it has not the build id {}", id.hex()));
+            server.refuse(id);
+            return None;
+        };
+        let found = Rc::new(Separate { id: reader.new_id(), file, elf, inode });
+        self.separate.insert(inode, found.clone());
+        Some(found)
     }
 
     /// Opens the file `name` below one of the debug folders, if it is an ELF file and `right`.

@@ -13,14 +13,17 @@
 //!
 //! Files of others are opened here and read by [`crate::reader`], a process without rights.
 //!
-//! Not supported: debug information on a debuginfod server, variables in registers or on stacks,
-//! thread-local variables, and symbols of a file that was gone before it was first seen, even if
-//! its debug information is installed.
+//! Debug information that is not installed is fetched from a [`DebugServer`] for [`listing`] only,
+//! never while samples are taken.
+//!
+//! Not supported: variables in registers or on stacks, thread-local variables, and symbols of a
+//! file that was gone before it was first seen, even if its debug information is installed.
 
 pub mod cgroup;
 mod charge;
 pub mod code_file;
 pub mod container;
+mod debug_server;
 mod files;
 mod jit;
 mod kallsyms;
@@ -42,6 +45,7 @@ mod worker;
 
 use std::path::{Path, PathBuf};
 
+pub use debug_server::DebugServer;
 pub use kernel::{KERNEL, KernelSymbols, addresses_visible};
 pub use process::Processes;
 pub(crate) use procfs::pids;

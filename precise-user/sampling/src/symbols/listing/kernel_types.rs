@@ -230,6 +230,10 @@ impl Types for BtfTypes {
         None
     }
 
+    fn has_per_cpu(&self) -> bool {
+        true
+    }
+
     fn per_cpu(&mut self, address: u64) -> Option<PerCpu> {
         let PerCpuVariables { start, variables } = &self.per_cpu;
         let at = address.checked_sub(*start)?;

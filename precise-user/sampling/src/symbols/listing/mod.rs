@@ -21,7 +21,7 @@ use precise_code::{FunctionId, Instruction, SourceLine, decode, disassemble};
 pub use source::{MAX_SOURCES, Outside, SourceFiles};
 
 use super::{
-    SymbolOptions,
+    DebugServer, SymbolOptions,
     files::OpenFiles,
     kernel::{KERNEL, KernelSymbols},
     mapping::DELETED,
@@ -78,6 +78,11 @@ impl Listings {
             root,
             files,
         }
+    }
+
+    /// Asks a server for debug information that is not below the debug folders, from now on.
+    pub fn ask(&mut self, server: Box<dyn DebugServer>) {
+        self.open.ask(server);
     }
 
     /// Returns the instructions of a function, in the order of their addresses.

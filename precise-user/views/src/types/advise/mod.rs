@@ -55,8 +55,11 @@ pub struct LayoutAdvice {
 pub struct AdvisedMember {
     /// The name.
     pub name: String,
-    /// The type, as the language declares it.
+    /// The type, as the language declares it; what it is, if it has no name.
     pub type_name: String,
+    /// Whether the definition has bytes in its place, because its type has no name in the debug
+    /// information: a pointer to a function, or a struct without a name.
+    pub declared_before: bool,
     /// The distance from the start of the object now, in bytes.
     pub offset_now: u64,
     /// The distance from the start of the object as advised, in bytes.
@@ -176,9 +179,11 @@ fn advise(layout: &TypeLayout, of_type: &OfType, language: Language) -> LayoutAd
     let [lines_now, lines_advised, saved] = bootstrap(&lines);
     let members = packed.places.iter().filter_map(|(index, offset)| {
         let one = uses.get(*index)?;
+        let type_name = language.type_name(&one.field.type_name, &layout.name);
         Some(AdvisedMember {
             name: one.field.name.clone(),
-            type_name: language.type_name(&one.field.type_name),
+            declared_before: type_name.is_none(),
+            type_name: type_name.unwrap_or_else(|| one.field.type_name.clone()),
             offset_now: one.field.offset,
             offset: *offset,
             size: one.field.size,

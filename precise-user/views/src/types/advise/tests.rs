@@ -137,3 +137,64 @@ fn a_fixed_order_is_refused_with_the_reason() {
     visits.add(&layout, 0, (3, false), None, Language::C);
     assert!(visits.advice(&layout).unwrap().refused.unwrap().contains("--granule 1"));
 }
+
+/// The members of a struct, with their types as debug information names them.
+fn declared(name: &str, types: &[(&str, u64)], language: Language) -> String {
+    let (mut offset, mut members) = (0, Vec::new());
+    for (number, (ty, size)) in types.iter().enumerate() {
+        members.push(Field { name: format!("m{number}"), type_name: (*ty).into(), offset, size: *size });
+        offset += size;
+    }
+    let fields = members.clone();
+    let layout =
+        TypeLayout { name: name.into(), kind: Kind::Struct, size: offset, alignment: 8, fields, members, cut: false };
+    let mut visits = Visits::default();
+    let key = VisitKey { pid: 7, base: 0x1_0000, epoch: 0, tid: 1 };
+    visits.add(&layout, 0, (3, false), Some(key), language);
+    visits.advice(&layout).unwrap().definition
+}
+
+#[test]
+fn paths_of_rust_are_those_of_its_module() {
+    let definition = declared(
+        "book::live::Order<u32>",
+        &[
+            ("alloc::vec::Vec<book::live::Fill, alloc::alloc::Global>", 24),
+            ("core::option::Option<alloc::boxed::Box<book::Level, alloc::alloc::Global>>", 8),
+            ("std::collections::hash::map::HashMap<alloc::string::String, u64, std::hash::random::RandomState>", 48),
+            ("core::sync::atomic::AtomicU64", 8),
+            ("alloc::sync::Arc<std::sync::poison::mutex::Mutex<u64>, alloc::alloc::Global>", 8),
+            ("&str", 16),
+            ("*mut other::Thing", 8),
+            ("u8[3][4]", 16),
+            ("book::live::{closure_env#0}", 8),
+        ],
+        Language::Rust,
+    );
+    for line in [
+        "// book::live::Order<u32>: put its parameters back",
+        "struct Order<'a> {",
+        "m0: Vec<Fill>,",
+        "m1: Option<Box<crate::Level>>,",
+        "m2: std::collections::HashMap<String, u64>,",
+        "m3: std::sync::atomic::AtomicU64,",
+        "m4: std::sync::Arc<std::sync::Mutex<u64>>,",
+        "m5: &'a str,",
+        "m6: *mut other::Thing,",
+        "m7: [[u8; 3]; 4],",
+        "m8: [u64; 1],",
+    ] {
+        assert!(definition.contains(line), "{line} is not in {definition}");
+    }
+}
+
+#[test]
+fn what_has_no_name_is_declared_as_before() {
+    let types =
+        [("struct order*", 8), ("function*", 8), ("enum", 4), ("struct[3]", 12), ("unsigned char", 1), ("union", 7)];
+    let definition = declared("order", &types, Language::C);
+    for line in ["struct order* m0;", "unsigned long m1[1];", "unsigned int m2[1];", "unsigned int m3[3];"] {
+        assert!(definition.contains(line), "{line} is not in {definition}");
+    }
+    assert_eq!(definition.matches(", declare it as before").count(), 4, "{definition}");
+}

@@ -1,0 +1,77 @@
+//! `cargo xtask bench types`: how much of real programs has types.
+//!
+//! ```text
+//! bench-types PRECISE SOURCES SERVER [PAGE]
+//! ```
+//!
+//! `SOURCES` is a folder with the unpacked sources of zstd, SQLite and PostgreSQL, which are built
+//! in it, once. Three questions are asked of each program: which of all its accesses through
+//! pointers have a type, which of those that a timer samples while it works, and what the addresses
+//! of its page faults say about the types.
+
+mod page;
+mod programs;
+mod sampled;
+mod whole;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use precise_tests::say;
+
+use programs::RealProgram;
+use sampled::{SampledAccesses, SampledFaults};
+use whole::AllAccesses;
+
+const USAGE: &str = "usage: bench-types PRECISE SOURCES SERVER [PAGE]";
+/// How much less than its pinned share a program may have, in percentage points: another version of
+/// the compiler makes other code.
+const TOLERANCE: f64 = 2.0;
+
+/// What was measured of a program.
+struct Measured {
+    program: RealProgram,
+    all: AllAccesses,
+    sampled: SampledAccesses,
+    faults: SampledFaults,
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let (precise, sources, server, page) = match arguments.as_slice() {
+        [precise, sources, server] => (precise, sources, server, None),
+        [precise, sources, server, page] => (precise, sources, server, Some(page)),
+        _ => bail!(USAGE),
+    };
+    let mut measured = Vec::new();
+    for program in RealProgram::ALL {
+        let binary = program.build(sources, server).with_context(|| format!("cannot build {program:?}"))?;
+        let all = whole::measure(&binary)?;
+        let folder = tempfile::tempdir()?;
+        let sampled = sampled::accesses(precise, program, &binary, folder.path())?;
+        let faults = sampled::faults(precise, program, &binary, folder.path())?;
+        let one = Measured { program, all, sampled, faults };
+        say(&page::details(&one));
+        measured.push(one);
+    }
+    say(&page::table(&measured));
+    if let Some(page) = page {
+        page::write(page, &measured)?;
+        say(&format!("wrote {}", page.display()));
+    }
+    for one in &measured {
+        let (is, pinned) = (one.all.share(), one.program.pinned());
+        ensure!(
+            is >= pinned - TOLERANCE,
+            "{}: {is:.1} % of its accesses have a type; it was {pinned:.1} %",
+            one.program.name()
+        );
+        let (contradicted, checked) = (one.faults.contradicted, one.faults.checked());
+        ensure!(
+            contradicted * 50 <= checked,
+            "{}: the addresses contradict {contradicted} of {checked}",
+            one.program.name()
+        );
+    }
+    Ok(())
+}

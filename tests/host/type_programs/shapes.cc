@@ -1,0 +1,95 @@
+// Objects whose members are on pages of their own, and code that reaches them in the ways of C++.
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <sys/mman.h>
+#include <vector>
+
+template <class T> struct alignas(4096) page { T value; };
+
+struct base {
+    virtual long cost() const { return weight.value; }
+    page<long> weight;
+};
+struct left {
+    page<long> left_id;
+    page<left *> left_next;
+};
+struct point { page<int> x; page<int> y; };
+template <class T> struct both : base, left {
+    page<T> total;
+    point corner;
+    page<std::vector<long>> history;
+    long cost() const override { return (long)total.value + corner.y.value; }
+};
+using shape = both<double>;
+
+struct nothing { void operator()(shape *) const {} };
+using owned = std::unique_ptr<shape, nothing>;
+
+[[gnu::noinline]] static void weigh(base *b, long by) { b->weight.value = by; }
+[[gnu::noinline]] static void number(left &l, long id) { l.left_id.value = id; }
+
+[[gnu::noinline]] static void fill(const std::vector<owned> &all) {
+    long i = 0;
+    for (const owned &one : all) {
+        weigh(one.get(), ++i);
+        number(*one, i);
+        if (i % 3) one->total.value += 1.5;
+    }
+}
+[[gnu::noinline]] static void link(const std::vector<owned> &all) {
+    left *last = nullptr;
+    for (const owned &one : all) {
+        one->left_next.value = last;
+        last = one.get();
+    }
+}
+template <class T> [[gnu::noinline]] static void move(T *from, T *to) {
+    for (T *one = from; one != to; ++one) one->corner.x.value = 7;
+}
+[[gnu::noinline]] static long costs(const std::vector<base *> &all) {
+    long sum = 0;
+    for (const base *one : all) sum += one->cost();
+    return sum;
+}
+[[gnu::noinline]] static long lengths(const shape *all, size_t n) {
+    long sum = 0;
+    for (size_t i = 0; i < n; i++) sum += all[i].history.value.empty();
+    return sum;
+}
+
+#define MEMBER(o, path, names) \
+    printf("member shape %s %zu %zu\n", names, (size_t)((char *)&(o)->path - (char *)(o)), sizeof (o)->path)
+
+int main() {
+    const long n = 120;
+    size_t bytes = n * sizeof(shape);
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    shape *all = static_cast<shape *>(memory);
+    printf("array shape %p %ld %zu\n", memory, n, sizeof(shape));
+    printf("member shape _vptr 0 8\n");
+    MEMBER(all, weight, "weight");
+    MEMBER(all, left_id, "left_id");
+    MEMBER(all, left_next, "left_next");
+    MEMBER(all, total, "total");
+    MEMBER(all, corner.x, "x");
+    MEMBER(all, corner.y, "y");
+    MEMBER(all, history, "history");
+    fflush(stdout);
+    std::vector<owned> objects;
+    std::vector<base *> bases;
+    // A shape that exists already, so that what the members are is not written.
+    for (long i = 0; i < n; i++) {
+        static shape first;
+        __builtin_memcpy((void *)(all + i), (const void *)&first, sizeof(void *));
+        objects.emplace_back(all + i);
+        bases.push_back(all + i);
+    }
+    fill(objects);
+    link(objects);
+    move(all, all + n);
+    return (costs(bases) + lengths(all, n)) == 0;
+}
