@@ -1,10 +1,16 @@
 //! Call chains of samples, with the same ids that the eBPF program assigns.
+//!
+//! Some samples have only a part of their chain ([`PartialChain`]); `callers` finds the rest.
 
 use std::sync::Arc;
 
-use precise_common::stack::{CONTEXT_USER, ENTRIES, id_of, none};
+use precise_common::stack::{CONTEXT_USER, CONTEXT_USER_DEFERRED, ENTRIES, id_of, none};
+use precise_common::unwind::End;
 
+use super::events::register;
+use crate::unwind::StackCopy;
 use precise_records::Chains;
+use precise_records::record::sample::Sample;
 
 /// The maximum size of the remembered chains in bytes. Beyond it all are forgotten, and the same
 /// chain may then be stored twice.
@@ -21,6 +27,76 @@ pub(super) struct ImportedChain {
     pub bytes: usize,
 }
 
+/// A call chain of which the sample has only a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PartialChain {
+    /// The entries of the kernel.
+    pub kernel: Vec<u64>,
+    /// Where the callers in user space come from.
+    pub rest: RestOfChain,
+}
+
+/// Where the callers in user space of a chain come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RestOfChain {
+    /// A copy of the stack, which is unwound when all mappings of its time are known.
+    Copy(StackCopy),
+    /// A copy that cannot be unwound, or none: its instruction, and why there is no caller.
+    None(Option<u64>, End),
+    /// A later record of the thread with this cookie.
+    Deferred { tid: u32, cookie: u64 },
+}
+
+impl PartialChain {
+    /// Returns the part of a chain that the kernel delivered with a sample whose stack was copied.
+    pub fn copied(sample: &Sample) -> Self {
+        let kernel = words(&sample.call_chain).take_while(|entry| !is_user(*entry)).take(ENTRIES / 2);
+        let registers = &sample.user_registers;
+        let [ip, sp, bp] = [register::IP, register::SP, register::BP].map(|number| registers.get(number));
+        let stack = &sample.user_stack;
+        let rest = match (registers.abi, ip, sp, bp) {
+            (ABI_64, Some(ip), Some(sp), Some(bp)) => {
+                let is_cut = stack.bytes.len() == stack.wanted;
+                RestOfChain::Copy(StackCopy { ip, sp, bp, bytes: stack.bytes[..].into(), is_cut })
+            }
+            (ABI_NONE, ..) => RestOfChain::None(None, End::KernelOnly),
+            _ => RestOfChain::None(ip, End::Unsupported),
+        };
+        Self { kernel: kernel.collect(), rest }
+    }
+
+    /// Returns the part of a chain whose rest the kernel has deferred; `None` if it has not.
+    pub fn deferred(sample: &Sample) -> Option<Self> {
+        let entries: Vec<u64> = words(&sample.call_chain).collect();
+        let marker = entries.iter().position(|entry| *entry == CONTEXT_USER_DEFERRED)?;
+        let cookie = *entries.get(marker + 1)?;
+        let kernel = entries.get(..marker)?.to_vec();
+        Some(Self { kernel, rest: RestOfChain::Deferred { tid: sample.tid, cookie } })
+    }
+
+    /// Returns the memory of the chain in bytes.
+    pub fn bytes(&self) -> usize {
+        let copied = match &self.rest {
+            RestOfChain::Copy(copy) => copy.bytes.len(),
+            RestOfChain::None(..) | RestOfChain::Deferred { .. } => 0,
+        };
+        size_of::<Self>() + size_of_val(&self.kernel[..]) + copied
+    }
+}
+
+/// `PERF_SAMPLE_REGS_ABI_*`.
+const ABI_NONE: u64 = 0;
+const ABI_64: u64 = 2;
+
+fn is_user(entry: u64) -> bool {
+    matches!(entry, CONTEXT_USER | CONTEXT_USER_DEFERRED)
+}
+
+/// Returns the entries of a chain as the kernel wrote it.
+pub(super) fn words(entries: &[u8]) -> impl Iterator<Item = u64> {
+    entries.as_chunks().0.iter().map(|entry| u64::from_ne_bytes(*entry))
+}
+
 /// The chains seen so far. Most samples share their chain with others.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -31,8 +107,12 @@ pub(super) struct Seen {
 impl Seen {
     /// Returns the chain whose entries are these bytes.
     pub fn chain(&mut self, entries: &[u8]) -> ImportedChain {
-        let (entries, _) = entries.as_chunks();
-        self.remember(entries.iter().map(|entry| u64::from_ne_bytes(*entry)))
+        self.remember(words(entries))
+    }
+
+    /// Returns the chain with these entries.
+    pub fn of(&mut self, entries: &[u64]) -> ImportedChain {
+        self.remember(entries.iter().copied())
     }
 
     /// Returns the chain of the kernel's entries up to the interrupted instruction in user space,
@@ -40,8 +120,7 @@ impl Seen {
     pub fn lbr_chain(&mut self, entries: &[u8], branches: &[u8]) -> ImportedChain {
         /// `struct perf_branch_entry`: where from, where to, flags.
         const BRANCH: usize = 24;
-        let (entries, _) = entries.as_chunks();
-        let kernel: Vec<u64> = entries.iter().map(|entry| u64::from_ne_bytes(*entry)).collect();
+        let kernel: Vec<u64> = words(entries).collect();
         let Some(user) = kernel.iter().position(|entry| *entry == CONTEXT_USER) else {
             return self.remember(kernel.into_iter());
         };

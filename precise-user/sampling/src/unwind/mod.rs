@@ -11,8 +11,16 @@
 //! been published yet has chains of one frame, which end with
 //! [`precise_common::unwind::End::NotYet`].
 
+//!
+//! Copies of stacks are unwound by the same tables ([`StackUnwinder`]), in arrays that no program
+//! reads.
+
+mod copies;
 mod publisher;
 mod spaces;
+mod tables;
 mod thread;
 
-pub use thread::{Fallback, UnwindReport, UnwindTarget, Unwinder};
+pub use copies::{StackCopy, StackUnwinder};
+pub use tables::{Fallback, UnwindReport};
+pub use thread::{UnwindTarget, Unwinder};

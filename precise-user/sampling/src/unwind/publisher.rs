@@ -150,6 +150,12 @@ impl Publisher {
         true
     }
 
+    /// Returns the span of the regions of a process; `None` if it is not published.
+    pub fn regions(&self, pid: u32) -> Option<u64> {
+        let (entry, _) = self.processes.get(&pid)?;
+        Some(self.memory.process(*entry).regions)
+    }
+
     /// Removes a process.
     pub fn withdraw(&mut self, pid: u32) {
         let Some((entry, block)) = self.processes.remove(&pid) else { return };
@@ -199,13 +205,13 @@ impl Publisher {
 
 #[cfg(test)]
 mod tests {
-    use precise_common::unwind::{Memory as _, Process, find_region, find_rule};
+    use precise_common::unwind::{Process, find_region, find_rule};
 
     use super::*;
     use crate::kernel::unwind::UnwindSizes;
 
     fn publisher() -> Publisher {
-        Publisher::new(Arc::new(UnwindMemory::alone(UnwindSizes::within(0))))
+        Publisher::new(Arc::new(UnwindMemory::alone(UnwindSizes::within(0)).unwrap()))
     }
 
     /// As the program finds it.

@@ -42,6 +42,7 @@ impl ImportRun<'_> {
         }
         let symbolizer = Symbolizer::spawn(options, Reader::start()?)
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
+        self.callers.open_with(symbolizer.code_files());
         let address_granule = self.options.address_granule;
         let assembler_options = AssemblerOptions {
             dimensions: dimensions.clone(),
@@ -90,6 +91,7 @@ impl ImportRun<'_> {
         self.start_naming()?;
         let ready = self.queue.finish();
         self.take_all(ready)?;
+        self.count_overdue(true)?;
         self.end_epoch(self.clock.latest.saturating_add(1))?;
 
         self.odd.left_out = self.events.iter().fold(0, |sum, (of, account)| match of {
@@ -114,12 +116,14 @@ impl ImportRun<'_> {
             notes.push(words::ambiguous(assembler.ambiguous()));
         }
         let chained = |(of, _): &(Of, ImportAccount)| match of {
-            Of::Chosen { known, .. } => known.attr.has_call_chains(),
+            Of::Chosen { known, .. } => known.has_chains(),
             Of::Skipped { .. } => false,
         };
         if !by.dimensions().contains(&Dimension::Stack) && self.events.iter().any(chained) {
             notes.push(words::CHAINS_LEFT_OUT.to_owned());
         }
+        // Before the symbolizer ends, which opens the files of code.
+        notes.extend(self.callers.report().into_iter().flat_map(|report| report.notes));
         let (named, more) = assembler.finish();
         notes.extend(more);
         let meta = Meta {
@@ -199,7 +203,7 @@ fn has(known: &ImportedEvent, dimension: Dimension) -> bool {
         Dimension::Source => fields.data_source,
         Dimension::Latency => fields.latency || branches,
         Dimension::Outcome => fields.outcome || branches,
-        Dimension::Stack => attr.has_call_chains(),
+        Dimension::Stack => known.has_chains(),
         Dimension::PageSize => fields.address && attr.has(bit::DATA_PAGE_SIZE),
     }
 }
