@@ -70,14 +70,10 @@ impl Callers {
                 self.wait((*tid, *cookie), time, facts);
                 return None;
             }
-            RestOfChain::Copy(copy) => match &mut self.unwinder {
-                Some(unwinder) => unwinder.unwind(facts.pid, copy, &mut chain),
+            RestOfChain::Copied(part) => match &mut self.unwinder {
+                Some(unwinder) => unwinder.unwind(facts.pid, part, &mut chain),
                 None => chain.push(End::NotYet.marker()),
             },
-            RestOfChain::None(ip, end) => {
-                chain.extend(ip.iter().flat_map(|ip| [CONTEXT_USER, *ip]));
-                chain.push(end.marker());
-            }
         }
         facts.chain = SampleChain::Known(seen.of(&chain));
         Some(facts)

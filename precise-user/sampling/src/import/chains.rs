@@ -5,10 +5,8 @@
 use std::sync::Arc;
 
 use precise_common::stack::{CONTEXT_USER, CONTEXT_USER_DEFERRED, ENTRIES, id_of, none};
-use precise_common::unwind::End;
 
-use super::events::register;
-use crate::unwind::StackCopy;
+use crate::unwind::{UserPart, kernel_part};
 use precise_records::Chains;
 use precise_records::record::sample::Sample;
 
@@ -40,9 +38,7 @@ pub(super) struct PartialChain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RestOfChain {
     /// A copy of the stack, which is unwound when all mappings of its time are known.
-    Copy(StackCopy),
-    /// A copy that cannot be unwound, or none: its instruction, and why there is no caller.
-    None(Option<u64>, End),
+    Copied(UserPart),
     /// A later record of the thread with this cookie.
     Deferred { tid: u32, cookie: u64 },
 }
@@ -50,19 +46,8 @@ pub(super) enum RestOfChain {
 impl PartialChain {
     /// Returns the part of a chain that the kernel delivered with a sample whose stack was copied.
     pub fn copied(sample: &Sample) -> Self {
-        let kernel = words(&sample.call_chain).take_while(|entry| !is_user(*entry)).take(ENTRIES / 2);
-        let registers = &sample.user_registers;
-        let [ip, sp, bp] = [register::IP, register::SP, register::BP].map(|number| registers.get(number));
-        let stack = &sample.user_stack;
-        let rest = match (registers.abi, ip, sp, bp) {
-            (ABI_64, Some(ip), Some(sp), Some(bp)) => {
-                let is_cut = stack.bytes.len() == stack.wanted;
-                RestOfChain::Copy(StackCopy { ip, sp, bp, bytes: stack.bytes[..].into(), is_cut })
-            }
-            (ABI_NONE, ..) => RestOfChain::None(None, End::KernelOnly),
-            _ => RestOfChain::None(ip, End::Unsupported),
-        };
-        Self { kernel: kernel.collect(), rest }
+        let rest = RestOfChain::Copied(UserPart::of(sample).detached());
+        Self { kernel: kernel_part(&sample.call_chain).collect(), rest }
     }
 
     /// Returns the part of a chain whose rest the kernel has deferred; `None` if it has not.
@@ -77,19 +62,11 @@ impl PartialChain {
     /// Returns the memory of the chain in bytes.
     pub fn bytes(&self) -> usize {
         let copied = match &self.rest {
-            RestOfChain::Copy(copy) => copy.bytes.len(),
-            RestOfChain::None(..) | RestOfChain::Deferred { .. } => 0,
+            RestOfChain::Copied(part) => part.bytes(),
+            RestOfChain::Deferred { .. } => 0,
         };
         size_of::<Self>() + size_of_val(&self.kernel[..]) + copied
     }
-}
-
-/// `PERF_SAMPLE_REGS_ABI_*`.
-const ABI_NONE: u64 = 0;
-const ABI_64: u64 = 2;
-
-fn is_user(entry: u64) -> bool {
-    matches!(entry, CONTEXT_USER | CONTEXT_USER_DEFERRED)
 }
 
 /// Returns the entries of a chain as the kernel wrote it.

@@ -3,6 +3,7 @@
 
 use crate::pmu::names::{HARDWARE, PMU_TYPE_SHIFT, SOFTWARE, Software, TYPE_CACHE, TYPE_HARDWARE};
 use crate::pmu::{Exactness, identity};
+use crate::unwind::UNWIND_REGISTERS;
 use precise_model::{CpuId, EventInfo, Fields, PmuKind, Vendor, Verdict};
 use precise_records::Registers;
 use precise_records::perf_data::{Attr, Described, Features, pmu_type};
@@ -140,18 +141,10 @@ impl ImportedEvent {
     }
 }
 
-/// The numbers of registers on x86-64 (`enum perf_event_x86_regs`).
-pub(super) mod register {
-    pub const BP: u32 = 6;
-    pub const SP: u32 = 7;
-    pub const IP: u32 = 8;
-}
-
 /// Returns whether copies of stacks can be unwound: they are of x86-64, as far as the file says,
 /// and come with the registers that it takes.
 fn unwinds(attr: &Attr, arch: &str) -> bool {
-    let needed = [register::BP, register::SP, register::IP].into_iter().fold(0, |mask, bit| mask | 1 << bit);
-    matches!(arch, "" | "x86_64") && attr.sample.regs_user & needed == needed
+    matches!(arch, "" | "x86_64") && attr.sample.regs_user & UNWIND_REGISTERS == UNWIND_REGISTERS
 }
 
 /// Returns the kind of PMU that recorded an event. On a hybrid CPU, `config` of a generic event

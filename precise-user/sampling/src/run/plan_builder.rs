@@ -516,6 +516,10 @@ impl PlanBuilder {
                 return Err(PlanError::NotStreamed(what));
             }
         }
+        let copy = streaming.stack_copy;
+        if copy == 0 || !copy.is_multiple_of(8) || copy > MAX_STACK_COPY {
+            return Err(PlanError::StackCopy(copy));
+        }
         let pages = streaming.ring_pages;
         if pages.is_power_of_two() && pages <= MAX_RING_PAGES {
             Ok(())

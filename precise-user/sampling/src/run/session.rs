@@ -30,6 +30,7 @@ use crate::run::verdict;
 use crate::symbols::cgroup::{Cgroups, PerfEventOn};
 use crate::symbols::process::HistoryLimits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer};
+use crate::unwind::UnwindTarget;
 use precise_model::digits::counted;
 use precise_model::{Dimension, EventInfo, RateChange};
 use precise_records::record::IdentifiedRecord;
@@ -221,6 +222,15 @@ impl Session {
     /// Returns the process id of the command, as long as it waits for its release.
     pub fn waiting_command(&self) -> Option<u32> {
         self.held.as_ref().map(|held| held.pid)
+    }
+
+    /// Returns whose code is unwound. To be called before the command is released.
+    pub fn unwind_target(&self, plan: &Plan) -> UnwindTarget {
+        match (&plan.target, self.waiting_command()) {
+            (_, Some(id)) => UnwindTarget::Command(id),
+            (Target::Processes(ids) | Target::Threads(ids), _) => UnwindTarget::These(ids.clone()),
+            (Target::All | Target::Command(_), None) => UnwindTarget::All,
+        }
     }
 
     /// Returns the sideband records since the last call.

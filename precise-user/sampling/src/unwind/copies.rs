@@ -3,19 +3,74 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use precise_common::stack::{CONTEXT_USER, ENTRIES};
+use bytes::Bytes;
+use precise_common::stack::{CONTEXT_USER, CONTEXT_USER_DEFERRED, ENTRIES};
 use precise_common::unwind::{End, Memory, Region, Rule, UnwindFrame, step};
 use rustc_hash::FxHashSet;
 
-use super::tables::{CodeTables, Fallback, UnwindReport};
+use super::tables::{CodeTables, Fallback, UnwindReport, UnwindTarget};
 use crate::error::SamplingError;
+use crate::kernel::event::register;
 use crate::kernel::unwind::{UnwindMemory, UnwindSizes};
 use crate::symbols::CodeFiles;
 use precise_records::record::IdentifiedRecord;
+use precise_records::record::sample::Sample;
 
 /// Size of the arrays in bytes, of which only what is written takes memory: enough for all programs
 /// of a large machine.
 const BYTES: usize = 256 << 20;
+
+/// `PERF_SAMPLE_REGS_ABI_*`.
+const ABI_NONE: u64 = 0;
+const ABI_64: u64 = 2;
+
+/// What a sample has of its callers in user space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserPart {
+    /// A copy of the stack.
+    Copied(StackCopy),
+    /// Nothing that can be unwound: the instruction, if it is known, and why it has no caller.
+    Ended(Option<u64>, End),
+}
+
+impl UserPart {
+    /// Returns what a sample has.
+    pub fn of(sample: &Sample) -> Self {
+        let (registers, stack) = (&sample.user_registers, &sample.user_stack);
+        let [ip, sp, bp] = [register::IP, register::SP, register::BP].map(|number| registers.get(number));
+        match (registers.abi, ip, sp, bp) {
+            (ABI_64, Some(ip), Some(sp), Some(bp)) => {
+                let is_cut = stack.bytes.len() == stack.wanted;
+                Self::Copied(StackCopy { ip, sp, bp, bytes: stack.bytes.clone(), is_cut })
+            }
+            (ABI_NONE, ..) => Self::Ended(None, End::KernelOnly),
+            _ => Self::Ended(ip, End::Unsupported),
+        }
+    }
+
+    /// Returns the same with bytes of its own: those of a sample are a part of many samples'.
+    pub fn detached(self) -> Self {
+        match self {
+            Self::Copied(copy) => Self::Copied(StackCopy { bytes: Bytes::copy_from_slice(&copy.bytes), ..copy }),
+            ended @ Self::Ended(..) => ended,
+        }
+    }
+
+    /// Returns the number of bytes of the copy.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Copied(copy) => copy.bytes.len(),
+            Self::Ended(..) => 0,
+        }
+    }
+}
+
+/// Returns the entries of a call chain before those of user space.
+pub fn kernel_part(call_chain: &[u8]) -> impl Iterator<Item = u64> {
+    let entries = call_chain.as_chunks().0.iter().map(|entry| u64::from_ne_bytes(*entry));
+    // Half of the places are for user space, however deep the kernel's stack is.
+    entries.take_while(|entry| !matches!(*entry, CONTEXT_USER | CONTEXT_USER_DEFERRED)).take(ENTRIES / 2)
+}
 
 /// A copy of the stack of a task in 64-bit code, and the registers that unwinding needs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -27,7 +82,7 @@ pub struct StackCopy {
     /// The frame pointer register.
     pub bp: u64,
     /// The bytes from the stack pointer on.
-    pub bytes: Box<[u8]>,
+    pub bytes: Bytes,
     /// Whether the stack goes on behind the copy.
     pub is_cut: bool,
 }
@@ -59,6 +114,11 @@ impl StackUnwinder {
         self.tables.open_with(files);
     }
 
+    /// Reads the mappings of the processes that are running.
+    pub fn look_around(&mut self, followed: &UnwindTarget) {
+        self.changed.extend(self.tables.look_around(followed));
+    }
+
     /// Applies a record about processes. Tables are made when a stack needs them.
     pub fn follow(&mut self, entry: &IdentifiedRecord) {
         let Some(pid) = self.tables.spaces.apply(entry) else { return };
@@ -70,8 +130,16 @@ impl StackUnwinder {
         }
     }
 
-    /// Adds the callers of a process in user space to a chain, and why there are no more.
-    pub fn unwind(&mut self, pid: u32, copy: &StackCopy, chain: &mut Vec<u64>) {
+    /// Adds the user's part of a process's chain, and why it has no more callers.
+    pub fn unwind(&mut self, pid: u32, part: &UserPart, chain: &mut Vec<u64>) {
+        let copy = match part {
+            UserPart::Copied(copy) => copy,
+            UserPart::Ended(ip, end) => {
+                chain.extend(ip.iter().flat_map(|ip| [CONTEXT_USER, *ip]));
+                chain.push(end.marker());
+                return;
+            }
+        };
         if self.changed.remove(&pid) {
             self.tables.publish(FxHashSet::from_iter([pid]));
         }

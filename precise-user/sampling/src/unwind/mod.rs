@@ -21,6 +21,8 @@ mod spaces;
 mod tables;
 mod thread;
 
-pub use copies::{StackCopy, StackUnwinder};
-pub use tables::{Fallback, UnwindReport};
-pub use thread::{UnwindTarget, Unwinder};
+pub use crate::kernel::event::UNWIND_REGISTERS;
+pub use copies::{StackUnwinder, UserPart, kernel_part};
+pub use tables::{Fallback, UnwindReport, UnwindTarget};
+pub use thread::Unwinder;
+pub(crate) use thread::concerns_code;

@@ -2,6 +2,7 @@
 //! arrays that the program reads.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use super::publisher::{Installed, Publisher};
 use super::spaces::{CodeMapping, Spaces};
 use crate::kernel::unwind::UnwindMemory;
 use crate::reader::unwind::CodeUnwinding;
-use crate::symbols::CodeFiles;
+use crate::symbols::{CodeFiles, pids, procfs};
 use crate::symbols::code_file::{CodeFile, ContentId};
 use crate::symbols::mapping::{MapKind, Mapped};
 use precise_model::digits::counted;
@@ -27,6 +28,18 @@ const MAX_NAMED: usize = 3;
 pub struct Fallback {
     /// Whether code without a table is unwound by frame pointers.
     pub frame_pointers: bool,
+}
+
+/// Whose code is unwound. The tables of all others would take room that these need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnwindTarget {
+    /// All processes of the machine.
+    All,
+    /// These processes or threads, and all processes that they start.
+    These(Vec<u32>),
+    /// A command that is a copy of this process until it is released, and all processes that it
+    /// starts.
+    Command(u32),
 }
 
 /// What became of the unwind tables of a run, for its notes.
@@ -99,6 +112,28 @@ impl CodeTables {
     /// Sets who opens the files.
     pub fn open_with(&mut self, files: CodeFiles) {
         self.files = Some(files);
+    }
+
+    /// Reads the mappings of the processes that are running. Returns those that were not known.
+    pub fn look_around(&mut self, followed: &UnwindTarget) -> FxHashSet<u32> {
+        let root = Path::new("/");
+        let running: Vec<u32> = match followed {
+            UnwindTarget::All => pids(root).unwrap_or_default(),
+            UnwindTarget::These(ids) => {
+                ids.iter().filter_map(|id| procfs::process_of(root, *id).ok()).collect()
+            }
+            UnwindTarget::Command(id) => vec![*id],
+        };
+        // A process that has ended is not sampled.
+        let found = running.into_iter().filter(|pid| matches!(self.spaces.snapshot(root, *pid), Ok(true)));
+        let found = found.collect();
+        if let UnwindTarget::Command(id) = followed
+            && let Ok(own) = std::fs::read_link("/proc/self/exe")
+        {
+            // It will most likely use the libraries of this process, but never its code.
+            self.spaces.forget_file(*id, &own);
+        }
+        found
     }
 
     /// Returns the span of the regions of a process; `None` if it is not published.

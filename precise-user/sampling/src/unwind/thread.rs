@@ -1,6 +1,5 @@
 //! The thread that follows processes and publishes their unwind tables.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -8,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 
-use super::tables::{Fallback, CodeTables, UnwindReport};
+use super::tables::{CodeTables, Fallback, UnwindReport, UnwindTarget};
 use crate::error::SamplingError;
 use crate::kernel::unwind::UnwindMemory;
 use crate::rights;
-use crate::symbols::{CodeFiles, pids, procfs};
+use crate::symbols::CodeFiles;
 use precise_model::digits::counted;
 use precise_records::record::{IdentifiedRecord, Record};
 
@@ -24,18 +23,6 @@ const LOOK: Duration = Duration::from_millis(5);
 const END: Duration = Duration::from_secs(1);
 /// Maximum number of records that wait. Those of a fork storm are dropped and counted.
 const MAX_WAITING: usize = 1 << 16;
-
-/// Whose code is unwound. The tables of all others would take room that these need.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UnwindTarget {
-    /// All processes of the machine.
-    All,
-    /// These processes or threads, and all processes that they start.
-    These(Vec<u32>),
-    /// A command that is a copy of this process until it is released, and all processes that it
-    /// starts.
-    Command(u32),
-}
 
 /// A handle to the thread. Dropping it ends the thread.
 #[derive(Debug)]
@@ -99,13 +86,7 @@ impl Unwinder {
     /// Hands over records of the sideband; does not block. What does not concern code is left out.
     pub fn follow(&mut self, entries: &[IdentifiedRecord]) {
         use std::sync::atomic::Ordering;
-        let concerns = |entry: &&IdentifiedRecord| match &entry.record {
-            Record::Mmap(map) | Record::Mmap2(map) => map.executable,
-            Record::Comm { exec, .. } => *exec,
-            Record::Fork(_) | Record::Exit(_) => true,
-            _ => false,
-        };
-        let batch: Vec<_> = entries.iter().filter(concerns).cloned().collect();
+        let batch: Vec<_> = entries.iter().filter(|entry| concerns_code(&entry.record)).cloned().collect();
         if batch.is_empty() {
             return;
         }
@@ -153,32 +134,12 @@ impl Worker {
 
     /// Publishes the processes that are running.
     fn look_around(&mut self, followed: &UnwindTarget) {
-        let root = Path::new("/");
-        let running: Vec<u32> = match followed {
-            UnwindTarget::All => pids(root).unwrap_or_default(),
-            UnwindTarget::These(ids) => {
-                ids.iter().filter_map(|id| procfs::process_of(root, *id).ok()).collect()
-            }
-            UnwindTarget::Command(id) => vec![*id],
+        let found = self.tables.look_around(followed);
+        self.family = match followed {
+            UnwindTarget::All => None,
+            UnwindTarget::These(_) => Some(found.clone()),
+            UnwindTarget::Command(id) => Some(FxHashSet::from_iter([*id])),
         };
-        let mut found = FxHashSet::default();
-        for pid in running {
-            // A process that has ended is not sampled.
-            if matches!(self.tables.spaces.snapshot(root, pid), Ok(true)) {
-                found.insert(pid);
-            }
-        }
-        match followed {
-            UnwindTarget::All => {}
-            UnwindTarget::These(_) => self.family = Some(found.clone()),
-            UnwindTarget::Command(id) => {
-                // It will most likely use the libraries of this process, but never its code.
-                if let Ok(own) = std::fs::read_link("/proc/self/exe") {
-                    self.tables.spaces.forget_file(*id, &own);
-                }
-                self.family = Some(FxHashSet::from_iter([*id]));
-            }
-        }
         self.tables.publish(found);
     }
 
@@ -192,6 +153,16 @@ impl Worker {
             family.retain(|pid| !changed.contains(pid) || self.tables.spaces.get_mut(*pid).is_some());
         }
         self.tables.publish(changed);
+    }
+}
+
+/// Returns whether a record changes the code of a process.
+pub(crate) fn concerns_code(record: &Record) -> bool {
+    match record {
+        Record::Mmap(map) | Record::Mmap2(map) => map.executable,
+        Record::Comm { exec, .. } => *exec,
+        Record::Fork(_) | Record::Exit(_) => true,
+        _ => false,
     }
 }
 
