@@ -14,6 +14,7 @@ use precise::views::view::{AnyView as _, Format, Input, OptionValues, Why};
 use super::{
     CommandResult, Output,
     aggregating::AggregatingArguments,
+    call_graph::CallGraph,
     code::LocalFiles,
     dimensions, ended,
     form::by_help,

@@ -29,7 +29,7 @@ use crate::run::budget::NamesBudget;
 use crate::run::verdict;
 use crate::symbols::cgroup::{Cgroups, PerfEventOn};
 use crate::symbols::process::HistoryLimits;
-use crate::symbols::{Processes, SymbolOptions, Symbolizer};
+use crate::symbols::{Processes, SymbolOptions, Symbolizer, table_cache};
 use crate::unwind::UnwindTarget;
 use precise_model::digits::counted;
 use precise_model::{Dimension, EventInfo, RateChange};
@@ -161,7 +161,8 @@ impl Session {
             patterns => Some(Watch::start(patterns.to_vec(), sets)?),
         };
         // Not earlier: the new thread inherits the privileges of the thread that starts it.
-        let symbolizer = Symbolizer::spawn(SymbolOptions::default(), reader)
+        let symbols = SymbolOptions { caches: table_cache::folder(), ..SymbolOptions::default() };
+        let symbolizer = Symbolizer::spawn(symbols, reader)
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
         let whereabouts = Whereabouts {
             symbolizer,

@@ -80,6 +80,11 @@ impl Publisher {
             + self.processes.len() * 16
     }
 
+    /// Returns the size of the arrays in bytes.
+    pub fn room(&self) -> usize {
+        self.memory.sizes().bytes()
+    }
+
     /// Withdraws all processes and all tables.
     pub fn clear(&mut self) {
         let pids: Vec<u32> = self.processes.keys().copied().collect();

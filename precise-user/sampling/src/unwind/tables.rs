@@ -14,8 +14,10 @@ use super::spaces::{CodeMapping, Spaces};
 use crate::kernel::unwind::UnwindMemory;
 use crate::reader::unwind::CodeUnwinding;
 use crate::symbols::{CodeFiles, pids, procfs};
-use crate::symbols::code_file::{CodeFile, ContentId};
+use crate::symbols::code_file::{CodeFile, ContentId, FileUnwinding};
 use crate::symbols::mapping::{MapKind, Mapped};
+use crate::symbols::table_cache::CacheCounts;
+use precise_model::UnwindUse;
 use precise_model::digits::counted;
 
 /// The least time between two times that all tables are made anew because there is no room.
@@ -45,10 +47,8 @@ pub enum UnwindTarget {
 /// What became of the unwind tables of a run, for its notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnwindReport {
-    /// Number of tables that were made.
-    pub tables: u64,
-    /// Bytes of the arrays that were in use at the end.
-    pub used: usize,
+    /// The tables, and what they took.
+    pub usage: UnwindUse,
     /// Notes for the reader, one sentence each.
     pub notes: Vec<String>,
 }
@@ -81,7 +81,9 @@ pub(super) struct CodeTables {
     made: FxHashMap<ContentId, Made>,
     /// When all tables were last made anew.
     cleared: Option<Instant>,
-    tables: u64,
+    usage: UnwindUse,
+    /// What became of the tables on disk.
+    cache: CacheCounts,
     /// Files without a table, each with the reason.
     without: BTreeMap<String, String>,
     /// Number of tables, and of processes, for which there was no room.
@@ -102,7 +104,8 @@ impl CodeTables {
             fallback,
             made: FxHashMap::default(),
             cleared: None,
-            tables: 0,
+            usage: UnwindUse::default(),
+            cache: CacheCounts::default(),
             without: BTreeMap::new(),
             no_room: (0, 0),
             skipped: 0,
@@ -191,17 +194,20 @@ impl CodeTables {
     /// Makes and installs the table of a file. Returns whether there is anybody who makes tables.
     fn make(&mut self, content: ContentId) -> bool {
         let files = self.files.as_ref();
-        let Some((path, info)) = files.and_then(|files| files.unwind(content, self.fallback.frame_pointers))
-        else {
+        let begun = Instant::now();
+        let Some(found) = files.and_then(|files| files.unwind(content, self.fallback.frame_pointers)) else {
             return false;
         };
+        let FileUnwinding { path, info, cached, counts } = found;
+        self.cache = counts;
         let made = match info {
             Ok(info) => {
                 self.skipped += info.skipped;
                 match info.code {
                     CodeUnwinding::Table(table) => match self.publisher.install(&table) {
                         Some(installed) => {
-                            self.tables += 1;
+                            self.usage.tables += 1;
+                            self.usage.cached += u64::from(cached);
                             Made::Table(installed)
                         }
                         None => {
@@ -220,6 +226,7 @@ impl CodeTables {
             Err(reason) => self.has_none(path, reason),
         };
         self.made.insert(content, made);
+        self.usage.made_ns += u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         true
     }
 
@@ -231,7 +238,7 @@ impl CodeTables {
     }
 
     fn may_clear(&self) -> bool {
-        self.cleared.is_none_or(|cleared| cleared.elapsed() > CLEAR_EACH) && self.tables > 0
+        self.cleared.is_none_or(|cleared| cleared.elapsed() > CLEAR_EACH) && self.usage.tables > 0
     }
 
     /// Withdraws everything and publishes what is there now: tables of files that nobody maps any
@@ -282,7 +289,16 @@ impl CodeTables {
             let more = (self.without.len() - MAX_NAMED) as u64;
             notes.push(format!("no unwind table: {}", counted(more, "more file")));
         }
-        UnwindReport { tables: self.tables, used: self.publisher.used(), notes }
+        let counts = self.cache;
+        if counts.refused > 0 {
+            notes.push(format!(
+                "{} on disk could not be used and had to be made again",
+                counted(counts.refused, "unwind table")
+            ));
+        }
+        notes.extend(counts.trouble.map(|why| format!("unwind tables cannot be kept for later runs: {why}")));
+        let (used, room) = (self.publisher.used() as u64, self.publisher.room() as u64);
+        UnwindReport { usage: UnwindUse { used, room, ..self.usage }, notes }
     }
 }
 
