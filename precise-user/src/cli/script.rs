@@ -186,7 +186,8 @@ fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<StreamField>), Failure
         None if chains => plan::RING_PAGES_OF_CHAINS,
         None => plan::RING_PAGES,
     };
-    let stack_copy = arguments.stack_copy.map_or(plan::STACK_COPY, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    let stack_copy =
+        arguments.stack_copy.map_or(plan::STACK_COPY, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
     let streaming =
         Streaming { ring_pages, samples: arguments.samples, chains, stack_copy, ..Streaming::default() };
     // Lines of the command would look like samples.

@@ -192,9 +192,8 @@ fn broken_records_are_errors_and_do_not_hide_the_next() {
 
 #[test]
 fn a_deferred_chain_has_its_cookie_and_entries() {
-    let chain = |claims: u64| {
-        body(|b| [0xc00c1e, claims, 1, 2].into_iter().for_each(|word| b.put_u64_ne(word)))
-    };
+    let chain =
+        |claims: u64| body(|b| [0xc00c1e, claims, 1, 2].into_iter().for_each(|word| b.put_u64_ne(word)));
     let entry = one(record(CALLCHAIN_DEFERRED, 2, &chain(2)));
     let entries = Bytes::from([1u64, 2].map(u64::to_ne_bytes).concat());
     assert_eq!(entry.record, Record::DeferredChain { cookie: 0xc00c1e, entries });

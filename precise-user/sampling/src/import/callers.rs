@@ -64,16 +64,17 @@ impl Callers {
     /// for its callers.
     pub fn complete(&mut self, time: u64, mut facts: KeptFacts, seen: &mut Seen) -> Option<KeptFacts> {
         let SampleChain::Partial(partial) = &facts.chain else { return Some(facts) };
-        let mut chain = partial.kernel.clone();
-        match &partial.rest {
+        let part = match &partial.rest {
+            RestOfChain::Copied(part) => part,
             RestOfChain::Deferred { tid, cookie } => {
                 self.wait((*tid, *cookie), time, facts);
                 return None;
             }
-            RestOfChain::Copied(part) => match &mut self.unwinder {
-                Some(unwinder) => unwinder.unwind(facts.pid, part, &mut chain),
-                None => chain.push(End::NotYet.marker()),
-            },
+        };
+        let mut chain = partial.kernel.clone();
+        match &mut self.unwinder {
+            Some(unwinder) => unwinder.unwind(facts.pid, part, &mut chain),
+            None => chain.push(End::NotYet.marker()),
         }
         facts.chain = SampleChain::Known(seen.of(&chain));
         Some(facts)
@@ -89,7 +90,13 @@ impl Callers {
     }
 
     /// Completes the samples that waited for a deferred chain. Returns them.
-    pub fn arrived(&mut self, tid: u32, cookie: u64, entries: &[u8], seen: &mut Seen) -> Vec<(u64, KeptFacts)> {
+    pub fn arrived(
+        &mut self,
+        tid: u32,
+        cookie: u64,
+        entries: &[u8],
+        seen: &mut Seen,
+    ) -> Vec<(u64, KeptFacts)> {
         let mut callers: Vec<u64> = words(entries).collect();
         if callers.first().is_none_or(|first| *first < CONTEXT_FIRST) {
             callers.insert(0, CONTEXT_USER);

@@ -328,7 +328,8 @@ fn decide(
         // Their cost is part of the sample's, and the kernel looks them up before the program runs.
         let looked_up = wanted.callchain || wanted.phys_address || wanted.page_size;
         let wanted = WantedFields { time: looked_up, ..wanted };
-        let wanted = plan.stream.map_or(wanted, |stream| streamed(wanted, stream, plan.copied_stack(), request));
+        let wanted =
+            plan.stream.map_or(wanted, |stream| streamed(wanted, stream, plan.copied_stack(), request));
         let sampled =
             OpenRequest { encoding: encoding(request), rate: planned.rate, precise: *level, wanted };
         let leader = request.leader.as_deref().map(|leader| OpenRequest {

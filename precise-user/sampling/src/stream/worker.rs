@@ -370,8 +370,12 @@ impl<S: Sink> Worker<S> {
     /// Returns the call chain of each sample; empty if the run takes none. `leaves` are the code
     /// locations of the samples.
     fn locate_chains(&mut self, chunk: &[Waiting], leaves: &[usize]) -> Vec<StreamedChain> {
-        let StreamWork { chains: Some(chains), whereabouts: Whereabouts { processes, symbolizer, .. }, deadline, .. } =
-            &mut self.work
+        let StreamWork {
+            chains: Some(chains),
+            whereabouts: Whereabouts { processes, symbolizer, .. },
+            deadline,
+            ..
+        } = &mut self.work
         else {
             return Vec::new();
         };
@@ -380,10 +384,9 @@ impl<S: Sink> Worker<S> {
         if !deadline.names_are_over() {
             chains.cut(&samples, &mut frames, processes, symbolizer);
         }
-        let addresses =
-            samples.iter().zip(&frames).flat_map(|(sample, chain)| {
-                chain.frames.iter().map(move |frame| (*sample, frame.address, frame.kernel))
-            });
+        let addresses = samples.iter().zip(&frames).flat_map(|(sample, chain)| {
+            chain.frames.iter().map(move |frame| (*sample, frame.address, frame.kernel))
+        });
         let ids = self.locate(addresses);
         let mut rest = &ids[..];
         let joined = frames.iter().zip(leaves).map(|(chain, leaf)| {

@@ -110,7 +110,12 @@ impl BatchResolver {
         let open = self.contents.get(&content).and_then(|&id| Some((id, self.files.get(id)?)));
         let Some((id, open)) = open else {
             let info = Err("was closed to make room for others".to_owned());
-            return FileUnwinding { path: String::new(), info, cached: false, counts: CacheCounts::default() };
+            return FileUnwinding {
+                path: String::new(),
+                info,
+                cached: false,
+                counts: CacheCounts::default(),
+            };
         };
         let path = open.path.clone();
         let key = open.build_id.map(|build_id| TableKey { build_id, content, frame_pointers });

@@ -221,8 +221,7 @@ fn read(mut file: File, key: &TableKey) -> io::Result<UnwindInfo> {
         return Err(damaged("wrong checksum"));
     }
     let rest = rest.strip_prefix(&*key.bytes()).ok_or_else(|| damaged("of another file"))?;
-    let (info, behind) =
-        postcard::take_from_bytes::<UnwindInfo>(rest).map_err(|_| damaged("not a table"))?;
+    let (info, behind) = postcard::take_from_bytes::<UnwindInfo>(rest).map_err(|_| damaged("not a table"))?;
     if !behind.is_empty() {
         return Err(damaged("too long"));
     }
@@ -317,8 +316,8 @@ mod tests {
             assert!(!path.exists(), "a damaged entry is removed");
         }
         assert_eq!(cache.counts().refused, all);
-        std::fs::write(path, &whole).unwrap();
-        assert_eq!(cache.get(&key), Some(info(40)));
+        cache.put(&key, &info(40));
+        assert_eq!((std::fs::read(path).unwrap(), cache.get(&key)), (whole, Some(info(40))));
     }
 
     /// Whoever writes an entry can give it the right checksum.

@@ -51,7 +51,9 @@ impl UserPart {
     /// Returns the same with bytes of its own: those of a sample are a part of many samples'.
     pub fn detached(self) -> Self {
         match self {
-            Self::Copied(copy) => Self::Copied(StackCopy { bytes: Bytes::copy_from_slice(&copy.bytes), ..copy }),
+            Self::Copied(copy) => {
+                Self::Copied(StackCopy { bytes: Bytes::copy_from_slice(&copy.bytes), ..copy })
+            }
             ended @ Self::Ended(..) => ended,
         }
     }

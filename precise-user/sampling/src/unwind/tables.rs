@@ -13,10 +13,10 @@ use super::publisher::{Installed, Publisher};
 use super::spaces::{CodeMapping, Spaces};
 use crate::kernel::unwind::UnwindMemory;
 use crate::reader::unwind::CodeUnwinding;
-use crate::symbols::{CodeFiles, pids, procfs};
 use crate::symbols::code_file::{CodeFile, ContentId, FileUnwinding};
 use crate::symbols::mapping::{MapKind, Mapped};
 use crate::symbols::table_cache::CacheCounts;
+use crate::symbols::{CodeFiles, pids, procfs};
 use precise_model::UnwindUse;
 use precise_model::digits::counted;
 

@@ -37,7 +37,11 @@ impl ImportRun<'_> {
         let this_boot = own_kallsyms.is_some();
         let kallsyms = kallsyms.or(own_kallsyms);
         let recorded = Recorded { symfs: self.options.symfs.clone(), this_host, this_boot, kallsyms };
-        let mut options = SymbolOptions { recorded: Some(recorded), caches: table_cache::folder(), ..SymbolOptions::default() };
+        let mut options = SymbolOptions {
+            recorded: Some(recorded),
+            caches: table_cache::folder(),
+            ..SymbolOptions::default()
+        };
         options.debug_dirs.splice(0..0, self.options.debug_dirs.iter().cloned());
         if let Some(home) = std::env::var_os("HOME") {
             // The directory in which `perf record` and `perf buildid-cache` store files.
