@@ -6,8 +6,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use super::kill_switch::KillSwitch;
 use super::plan::{
     BUDGET, CallGraph, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_DEPTH, MAX_LINES, MAX_RING_PAGES,
-    MAX_STACKS, MAX_UNWIND_BYTES, MIN_EPOCH, Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, UNWIND_BYTES,
-    default_cells, default_epoch, default_stacks,
+    MAX_STACK_COPY, MAX_STACKS, MAX_UNWIND_BYTES, MIN_EPOCH, Plan, Streaming, TABLE_BYTES, TABLE_CELLS,
+    Target, UNWIND_BYTES, default_cells, default_epoch, default_stacks,
 };
 use super::plan_error::PlanError;
 use super::{event_filter, opening};

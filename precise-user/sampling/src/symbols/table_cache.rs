@@ -207,14 +207,14 @@ fn bytes_of(key: &TableKey, info: &UnwindInfo) -> Option<Vec<u8>> {
 }
 
 /// Reads an entry that must be of this key.
-fn read(mut file: File, key: &TableKey) -> io::Result<UnwindInfo> {
+fn read(file: File, key: &TableKey) -> io::Result<UnwindInfo> {
     let damaged = |what: &'static str| io::Error::new(io::ErrorKind::InvalidData, what);
     let metadata = file.metadata()?;
     if !metadata.is_file() || !is_private(&metadata) || metadata.len() > MAX_ENTRY {
         return Err(damaged("not a file of this program"));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    file.by_ref().take(MAX_ENTRY).read_to_end(&mut bytes)?;
+    file.take(MAX_ENTRY).read_to_end(&mut bytes)?;
     let rest = bytes.strip_prefix(&MAGIC).ok_or_else(|| damaged("another format"))?;
     let (sum, rest) = rest.split_first_chunk().ok_or_else(|| damaged("cut"))?;
     if u32::from_le_bytes(*sum) != crc32fast::hash(rest) {
