@@ -25,28 +25,19 @@ fn forest(folder: &Path) -> Result<String> {
     Ok(program.display().to_string())
 }
 
-/// Records the page faults of the forest by perf, with copies of this number of bytes of stack.
+/// Records the page faults of the forest in user space by perf, with copies of this number of bytes
+/// of stack.
+///
+/// perf 6.1 has not enough room for all build ids of newer kernels, and aborts when it meets one. So
+/// it looks for none (`-B`), and does not sample the kernel.
 fn recorded(folder: &Path, program: &str, bytes: u32) -> Result<(String, String)> {
     let (data, capture) = (folder.join("perf.data"), folder.join("x.parquet"));
     let (data, capture) = (data.display().to_string(), capture.display().to_string());
     let graph = format!("dwarf,{bytes}");
-    let arguments = [
-        "record",
-        "-q",
-        "-e",
-        "page-faults",
-        "-c",
-        "1",
-        "--call-graph",
-        &graph,
-        "-m",
-        "4096",
-        "-o",
-        &data,
-        "--",
-        program,
-    ];
-    let done = Command::new("perf").args(arguments).env("FOREST_WAIT_MS", "100").output()?;
+    let fixed =
+        ["record", "-q", "-B", "-e", "page-faults:u", "-c", "1", "-m", "4096", "--call-graph", &graph];
+    let mut perf = Command::new("perf");
+    let done = perf.args(fixed).args(["-o", &data, "--", program]).env("FOREST_WAIT_MS", "100").output()?;
     ensure!(done.status.success(), "perf record: {}", String::from_utf8_lossy(&done.stderr));
     precise(["import", &data, "-o", &capture])?.expect(0)?;
     Ok((data, capture))
@@ -66,7 +57,7 @@ fn an_import_has_the_chains_that_perf_has() -> Result<()> {
             "{} samples, {} of both, {} the same, whole {}, ends {:?}",
             verdict.samples, verdict.both, verdict.same, verdict.whole, verdict.ends
         ));
-        assert!(verdict.samples > 250 && verdict.both == verdict.samples, "{verdict:#?}");
+        assert!(verdict.samples > 150 && verdict.both == verdict.samples, "{verdict:#?}");
         assert_eq!(verdict.same + verdict.same_functions, verdict.both, "{:#?}", verdict.different);
         assert_eq!(verdict.whole, verdict.samples, "{:#?}", verdict.ends);
         let notes = Capture::read(Path::new(&capture))?.meta.notes.join("\n");
@@ -104,9 +95,15 @@ fn folded(printed: &str) -> Result<Folded> {
         let mut lines = sample.lines();
         let head = lines.next().context("a sample")?;
         let words: Vec<&str> = head.split_ascii_whitespace().collect();
-        let [comm, tid, cpu, time, period, event] = words[..] else { anyhow::bail!("not a head: {head}") };
+        // perf has the CPU only where it samples by CPU.
+        let (comm, tid, rest) = match words[..] {
+            [comm, tid, cpu, ref rest @ ..] if cpu.starts_with('[') => (comm, tid, rest),
+            [comm, tid, ref rest @ ..] => (comm, tid, rest),
+            _ => anyhow::bail!("not a head: {head}"),
+        };
+        let [time, period, event] = rest[..] else { anyhow::bail!("not a head: {head}") };
         tid.parse::<u32>()?;
-        ensure!(cpu.starts_with('[') && time.ends_with(':') && event == "page-faults:", "{head}");
+        ensure!(time.ends_with(':') && event.starts_with("page-faults:"), "{head}");
         ensure!(period == "1", "{head}");
         let mut chain = vec![comm.to_owned()];
         for line in lines {
@@ -126,7 +123,7 @@ fn folded(printed: &str) -> Result<Folded> {
 fn of_touch(all: &Folded) -> Folded {
     let mut found = Folded::new();
     for (chain, samples) in all.iter().filter(|(chain, _)| chain.ends_with(";touch")) {
-        let chain = chain.find("main;").map_or(&**chain, |at| &chain[at..]);
+        let chain = chain.find(";main;").map_or(&**chain, |at| &chain[at + 1..]);
         *found.entry(chain.to_owned()).or_default() += samples;
     }
     found
