@@ -16,6 +16,9 @@ pub const ENTRIES: usize = MAX_FRAMES + 3;
 pub const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 /// A marker, not an address: the entries after it are user space's (`PERF_CONTEXT_USER`).
 pub const CONTEXT_USER: u64 = -512_i64 as u64;
+/// A marker, not an address: the next entry is a cookie, and the entries of user space come later,
+/// in a record with the same cookie (`PERF_CONTEXT_USER_DEFERRED`, Linux 6.19).
+pub const CONTEXT_USER_DEFERRED: u64 = -640_i64 as u64;
 /// The smallest marker (`PERF_CONTEXT_MAX`): entries from this value on are not addresses.
 pub const CONTEXT_FIRST: u64 = -4095_i64 as u64;
 

@@ -273,11 +273,17 @@ pub enum End {
     Stuck = 10,
     /// A return address has no call instruction before it. Found when the chain is named.
     NoCall = 11,
+    /// The caller's frame lies above the copy of the stack that was taken. Only where a copy is
+    /// unwound, and not the stack itself.
+    CopyEnded = 12,
+    /// The kernel was to unwind the stack later, on the task's return to user space, and no record
+    /// of that came. Only in recordings.
+    Deferred = 13,
 }
 
 impl End {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Root,
         Self::Fault,
         Self::NoRegion,
@@ -289,6 +295,8 @@ impl End {
         Self::KernelOnly,
         Self::Stuck,
         Self::NoCall,
+        Self::CopyEnded,
+        Self::Deferred,
     ];
 
     /// The marker before the first: the markers of the kernel are multiples of 128.

@@ -11,6 +11,7 @@ mod chaos;
 mod chase;
 mod cli;
 mod containers;
+mod copied_stacks;
 mod deadline;
 mod documents;
 mod ending;

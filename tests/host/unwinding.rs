@@ -17,14 +17,18 @@ const LIBRARY: &str =
 
 /// How the parts of the forest are called: the function that calls the last two, or all between
 /// `main` and `touch`, and the number of faults.
-const EXPECTED: [(&str, &str, u64); 6] = [
+const EXPECTED: [(&str, &str, u64); 7] = [
     ("main;pushed;variable;leaf;touch", "", 100),
     ("main;callback;", ";compare;leaf;touch", 1),
     ("main;interrupted;", ";handler;leaf;touch", 7),
     ("main;jumped;leaf;touch", "", 9),
     ("", ";thread;leaf;touch", 11),
     ("main;recursive;recursive;", ";recursive;leaf;touch", 13),
+    ("main;vforked;leaf;touch", "", 5),
 ];
+
+/// How C programs are compiled here.
+const WITHOUT_FRAME_POINTERS: [&str; 3] = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
 
 fn compile(folder: &Path, compiler: &str, source: &str, name: &str, more: &[&str]) -> Result<String> {
     let extension = match compiler {
@@ -400,6 +404,34 @@ fn other_languages() -> Result<()> {
         // The allocator has written to the first page before.
         assert_eq!(found.map(|(_, samples)| *samples), Some(18), "{:#?}", chains.folded);
         assert!(chains.folded.keys().all(|chain| !chain.contains("[chain ends")), "{:#?}", chains.folded);
+        Ok(())
+    })
+}
+
+/// The C library of musl has no unwind tables, but the program that uses it has one. What is above
+/// its code is not known, and what is in its code must be right.
+#[test]
+fn chains_of_musl_are_right_as_far_as_they_go() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        for (name, more) in [("dynamic", &[][..]), ("static", &["-static"])] {
+            let options = [&WITHOUT_FRAME_POINTERS[..], more].concat();
+            let program = compile(folder.path(), "musl-gcc", FOREST, name, &options)?;
+            let chains = record(folder.path(), &[&program], &[])?;
+            say(&format!("musl, {name}: {} samples, ends {:?}", chains.samples, chains.ends));
+            for (begin, end, samples) in EXPECTED {
+                // A callback and a signal come through the library.
+                let through = ["compare", "handler"].iter().any(|function| end.contains(function));
+                let begin = if through { "" } else { begin };
+                let of = |chain: &str| {
+                    chain.contains(begin) && chain.ends_with(if end.is_empty() { begin } else { end })
+                };
+                let found = chains.folded.iter().filter(|(chain, _)| of(chain));
+                let sum: u64 = found.map(|(_, samples)| samples).sum();
+                assert_eq!(sum, samples, "{name}: {begin}…{end}: {:#?}", chains.folded);
+            }
+            assert_eq!(chains.ends.values().sum::<u64>(), chains.samples, "{name}: the ends add up");
+        }
         Ok(())
     })
 }

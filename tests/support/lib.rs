@@ -4,6 +4,8 @@
 pub mod agent_client;
 pub mod alone;
 pub mod cgroup;
+pub mod chain_judge;
+pub mod chains;
 pub mod chaos;
 pub mod clients;
 pub mod clock;

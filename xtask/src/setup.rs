@@ -49,7 +49,7 @@ const PACKAGES: &[Packages] = &[
     Packages {
         purpose: "by the tests on this machine's kernel",
         lab: false,
-        names: &["strace", "tmux", "linux-perf", "gcc", "g++", "libc6-dev", "libcap2-bin"],
+        names: &["strace", "tmux", "linux-perf", "gcc", "g++", "libc6-dev", "musl-tools", "libcap2-bin"],
     },
     Packages {
         purpose: "by the tests that look up types in what Clang compiled",

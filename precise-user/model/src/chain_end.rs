@@ -31,6 +31,10 @@ crate::catalogue! {
         Stuck => (End::Stuck, "stuck", "frame does not lie above"),
         /// A return address has no call instruction before it: the stack or the table is damaged.
         NoCall => (End::NoCall, "no-call", "return address behind no call"),
+        /// The caller's frame lies above the copy of the stack that was taken.
+        CopyEnded => (End::CopyEnded, "copy-ended", "stack copy ended"),
+        /// The kernel's deferred record of the callers is not in the recording.
+        Deferred => (End::Deferred, "deferred", "no record of the callers came"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::digits::thousands;
+use crate::digits::{bytes, counted, thousands};
 
 /// The overhead of a run. Fields that end in `_ppm` are in millionths (ppm) of one CPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +30,9 @@ pub struct Overhead {
     /// older versions.
     #[serde(default)]
     pub files_ppm: u64,
+    /// The unwind tables; `None` if no stack was unwound by tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwinding: Option<UnwindUse>,
     /// The measured part of the cost of one sample of the most expensive event, in nanoseconds:
     /// from the filter's decision to the end of the program; with call chains, physical addresses
     /// or page sizes, from the preparation of the sample. 0 if nothing was measured.
@@ -37,6 +40,32 @@ pub struct Overhead {
     /// The assumed cost of the part of a sample that is not measured, the interrupt, in
     /// nanoseconds.
     pub sample_assumed_ns: u64,
+}
+
+/// The unwind tables of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct UnwindUse {
+    /// The number of files whose tables were made or read from disk.
+    pub tables: u64,
+    /// The number of these that an earlier run had made and kept on disk.
+    pub cached: u64,
+    /// The time that this took, in nanoseconds.
+    pub made_ns: u64,
+    /// The bytes of memory that tables and mappings of processes took at the end.
+    pub used: u64,
+    /// The bytes of memory that there were for them.
+    pub room: u64,
+}
+
+impl fmt::Display for UnwindUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unwind tables of {}", counted(self.tables, "file"))?;
+        if self.cached > 0 {
+            write!(f, " ({} kept by earlier runs)", thousands(self.cached))?;
+        }
+        let ms = self.made_ns as f64 / 1e6;
+        write!(f, " took {ms:.1} ms and {} of {}", bytes(self.used), bytes(self.room))
+    }
 }
 
 /// A change of an event's sample rate during a run.

@@ -65,7 +65,7 @@ pub mod words;
 
 pub use capture::*;
 pub use chain_end::ChainEnd;
-pub use cost::{Overhead, RateChange, Runaway};
+pub use cost::{Overhead, RateChange, Runaway, UnwindUse};
 pub use cpu::{CpuId, KernelVersion, Vendor, format_cpu_list, parse_cpu_list};
 pub use dimension::Dimension;
 pub use encoding::TaggedOf;

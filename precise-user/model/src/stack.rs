@@ -2,7 +2,7 @@
 
 use precise_common::unwind::End;
 
-use super::{Capture, ChainEnd, CodeLocation, LocationId, Name, Stack};
+use super::{ChainEnd, CodeLocation, LocationId, Name, Names, Stack};
 
 /// A frame of a recorded chain, before it becomes part of a [`Stack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +66,19 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
 /// callers are the instruction's callers. In a function that the sampled one has called meanwhile,
 /// its callers are the frames after it. In any other function, the sampled function has most likely
 /// returned to it.
-pub fn join(capture: &Capture, leaf: LocationId, frames: &[LocationId], interrupted: bool) -> Stack {
+///
+/// The ids are indexes into `code`, whose names are in `names`.
+pub fn join(
+    code: &[CodeLocation],
+    names: &Names,
+    leaf: LocationId,
+    frames: &[LocationId],
+    interrupted: bool,
+) -> Stack {
     let same = |at: usize| {
-        let (a, b) = (capture.code.get(leaf as usize), frames.get(at));
-        match (a, b.and_then(|b| capture.code.get(*b as usize))) {
-            (Some(a), Some(b)) => leaf == frames[at] || function(capture, a) == function(capture, b),
+        let (a, b) = (code.get(leaf as usize), frames.get(at));
+        match (a, b.and_then(|b| code.get(*b as usize))) {
+            (Some(a), Some(b)) => leaf == frames[at] || function(names, a) == function(names, b),
             _ => false,
         }
     };
@@ -84,7 +92,7 @@ pub fn join(capture: &Capture, leaf: LocationId, frames: &[LocationId], interrup
 }
 
 /// Returns what identifies the function of a location.
-fn function<'a>(capture: &'a Capture, code: &'a CodeLocation) -> impl PartialEq + use<'a> {
+fn function<'a>(names: &'a Names, code: &'a CodeLocation) -> impl PartialEq + use<'a> {
     // Without a file, the function is identified by its address in memory.
     let at = if code.file_offset != 0 { code.file_offset } else { code.runtime_address };
     let name = match code.inlined_into.last() {
@@ -94,7 +102,7 @@ fn function<'a>(capture: &'a Capture, code: &'a CodeLocation) -> impl PartialEq 
     // Without a name, the start of the function is not known, so the file is the only
     // identification.
     let begin = matches!(name, Name::Known(_)).then(|| at.saturating_sub(code.function_offset));
-    (code.kernel, code.module, capture.names.get(code.build_id), name, begin)
+    (code.kernel, code.module, names.get(code.build_id), name, begin)
 }
 
 #[cfg(test)]
@@ -145,7 +153,7 @@ mod tests {
             code.function_offset = code.runtime_address - begin;
         }
         let join = |leaf, frames: &[LocationId], interrupted| {
-            let stack = join(&capture, leaf, frames, interrupted);
+            let stack = join(&capture.code, &capture.names, leaf, frames, interrupted);
             (stack.callers, stack.elsewhere)
         };
         // In order: two instructions of f; f has called g; f has returned to g; there is no

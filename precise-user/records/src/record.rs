@@ -64,7 +64,7 @@ impl IdentifiedRecord {
             Record::Mmap(map) | Record::Mmap2(map) => map.path.capacity(),
             Record::Cgroup { path, .. } => path.capacity(),
             Record::Comm { comm, .. } => comm.capacity(),
-            Record::Sample(body) => body.len(),
+            Record::Sample(body) | Record::DeferredChain { entries: body, .. } => body.len(),
             _ => 0,
         };
         size_of::<Self>() + text
@@ -237,6 +237,14 @@ pub enum Record {
         /// Path from the root of that hierarchy.
         path: String,
     },
+    /// `PERF_RECORD_CALLCHAIN_DEFERRED`: the part of call chains in user space, which the kernel
+    /// took when the task returned there (Linux 6.19).
+    DeferredChain {
+        /// Tells the samples that this belongs to: their chains end with a marker and this number.
+        cookie: u64,
+        /// The entries as the kernel wrote them, eight bytes each, with a marker before the first.
+        entries: Bytes,
+    },
     /// `PERF_RECORD_SAMPLE`: the body after the header, which [`sample::decode`] decodes.
     Sample(Bytes),
     /// A type that is not decoded here.
@@ -354,6 +362,15 @@ fn decode(
             if kind == THROTTLE { Record::Throttle { id } } else { Record::Unthrottle { id } }
         }
         LOST_SAMPLES => Record::LostSamples { lost: body.try_get_u64_ne()? },
+        CALLCHAIN_DEFERRED => {
+            let (cookie, count) = (body.try_get_u64_ne()?, body.try_get_u64_ne()?);
+            let size = usize::try_from(count).ok().and_then(|count| count.checked_mul(8));
+            let requested = size.unwrap_or(usize::MAX);
+            if requested > body.len() {
+                return Err(TryGetError { requested, available: body.len() });
+            }
+            Record::DeferredChain { cookie, entries: body.split_to(requested) }
+        }
         CGROUP => Record::Cgroup { id: body.try_get_u64_ne()?, path: text(&body) },
         SAMPLE => Record::Sample(body),
         kind => Record::Other { kind },
@@ -373,6 +390,7 @@ const FORK: u32 = 7;
 pub const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
+const CALLCHAIN_DEFERRED: u32 = 22;
 
 fn mmap2(body: &mut Bytes, misc: u16) -> Result<MmapRecord, TryGetError> {
     const PROT_WRITE: u32 = 2;

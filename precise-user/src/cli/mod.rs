@@ -15,6 +15,7 @@ use precise_common::ledger::{Counter, Fate};
 
 mod aggregating;
 mod archive;
+mod call_graph;
 mod code;
 mod dimensions;
 mod doctor;

@@ -49,6 +49,7 @@ pub fn plan_failure(error: PlanError) -> Failure {
         PlanError::Lines(_) => usage("--lines must be from 1 to 16M (8 bytes each)"),
         PlanError::Cells(_) => usage("--table-cells must be from 1 to 4M (128 bytes each)"),
         PlanError::UnwindMemory(_) => usage("--unwind-memory must be from 1M to 1G"),
+        PlanError::StackCopy(_) => usage("--stack-copy must be from 8 to 65,528, a multiple of 8"),
         PlanError::Depth(_) => usage("--stack-depth must be from 1 to 127"),
         PlanError::Stacks(_) => usage("--stacks must be from 1 to 256K (2,112 bytes each)"),
         PlanError::RingPages(pages) => usage(&format!(
@@ -113,6 +114,7 @@ mod tests {
             PlanError::Lines(0),
             PlanError::Cells(u64::MAX),
             PlanError::UnwindMemory(0),
+            PlanError::StackCopy(9),
             PlanError::Depth(0),
             PlanError::Stacks(0),
             PlanError::RingPages(3),

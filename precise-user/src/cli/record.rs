@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use precise::error::{Failure, Remedy};
 use precise::model::Capture;
 use precise::run::plan::{self, Plan};
@@ -14,6 +14,7 @@ use precise::views::view::{AnyView as _, Format, Input, OptionValues, Why};
 use super::{
     CommandResult, Output,
     aggregating::AggregatingArguments,
+    call_graph::CallGraph,
     code::LocalFiles,
     dimensions, ended,
     form::by_help,
@@ -163,17 +164,6 @@ impl RecordArguments {
     }
 }
 
-/// How call chains are recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum CallGraph {
-    /// By unwind tables, and where code has none, by frame pointers
-    Auto,
-    /// By unwind tables only
-    Tables,
-    /// By frame pointers, in the kernel
-    Fp,
-}
-
 /// Records, writes the capture, and prints the report.
 pub fn run(arguments: &RecordArguments, out: &mut Output) -> CommandResult {
     arguments.shape.check(None)?;
@@ -276,11 +266,7 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
         builder = builder.stacks(stacks);
     }
     if let Some(how) = arguments.call_graph {
-        builder = builder.call_graph(match how {
-            CallGraph::Auto => plan::CallGraph::Auto,
-            CallGraph::Tables => plan::CallGraph::Tables,
-            CallGraph::Fp => plan::CallGraph::FramePointers,
-        });
+        builder = builder.call_graph(how.into());
     }
     if let Some(bytes) = arguments.unwind_memory {
         builder = builder.unwind_memory(bytes);

@@ -13,11 +13,14 @@ use precise::run::plan::{self, Plan, Streaming};
 use precise::stream::live::Started;
 use precise::stream::{NamedSample, Sink, StreamField, choose_fields, live};
 use precise::text::stream_account::{account_json, account_text};
+use precise::text::stream_chain::{chain_text, perf_line};
 use precise::text::stream_json::stream_json;
 use precise::text::stream_text::StreamText;
 
 use super::{
-    CommandResult, Output, ended,
+    CommandResult, Output,
+    call_graph::CallGraph,
+    ended,
     output::{self, say},
     plan_failure::{missing_field, plan_failure},
     sample,
@@ -36,21 +39,50 @@ pub struct ScriptArguments {
     /// Print one JSON object per sample, one per line
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
+    /// Print the call chain of each sample
+    ///
+    /// Without --fields, samples are printed as `perf script` prints them, for programs that read
+    /// that. Stacks are copied with each sample and unwound here.
+    #[arg(short = 'g', help_heading = OUTPUT)]
+    chains: bool,
+    /// Unwind in this way: auto, tables or fp [default of -g: auto]
+    ///
+    /// As in `record`. With `fp` the kernel follows frame pointers, and no stack is copied.
+    #[arg(
+        long = "call-graph",
+        value_name = "HOW",
+        hide_possible_values = true,
+        value_enum,
+        help_heading = OUTPUT,
+        hide_short_help = true
+    )]
+    call_graph: Option<CallGraph>,
+    /// Copy at most BYTES of each stack [default: 16K]
+    ///
+    /// A chain whose frames lie above the copy ends there.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = values::size,
+        help_heading = LIMITS,
+        hide_short_help = true
+    )]
+    stack_copy: Option<u64>,
     /// Stop after N samples
     #[arg(short = 'n', long, value_name = "N", value_parser = values::count, help_heading = LIMITS)]
     samples: Option<u64>,
-    /// Set the size of the ring of each CPU and event, in pages (a power of two)
+    /// Set the size of the ring of each CPU and event, in pages (a power of two) [default: 128]
     ///
-    /// A page holds 16 to 68 samples. A larger ring tolerates longer bursts.
+    /// A page holds 16 to 68 samples. A larger ring tolerates longer bursts. With -g the default is
+    /// 1024: a sample takes four pages.
     #[arg(
         long,
         value_name = "N",
         value_parser = values::size,
-        default_value_t = plan::RING_PAGES as u64,
         help_heading = LIMITS,
         hide_short_help = true
     )]
-    ring_pages: u64,
+    ring_pages: Option<u64>,
     /// Write the account of all samples to this file, as one line of JSON
     ///
     /// `-` prints it after the last sample.
@@ -60,6 +92,30 @@ pub struct ScriptArguments {
     #[arg(short, long, help_heading = OUTPUT)]
     quiet: bool,
 }
+
+impl ScriptArguments {
+    fn has_chains(&self) -> bool {
+        self.chains || self.call_graph.is_some()
+    }
+
+    /// Returns whether samples are printed as `perf script` prints them.
+    fn as_perf(&self) -> bool {
+        self.has_chains() && self.fields.is_empty() && !self.json
+    }
+}
+
+/// What `perf script` prints of a sample with a call chain.
+const PERF_FIELDS: [StreamField; 9] = [
+    StreamField::Comm,
+    StreamField::Thread,
+    StreamField::Tid,
+    StreamField::Cpu,
+    StreamField::Time,
+    StreamField::Period,
+    StreamField::Event,
+    StreamField::Ip,
+    StreamField::Symbol,
+];
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -79,7 +135,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> CommandResult {
         let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
         say(&format!("streaming {} of {}. Press Ctrl-C to stop", events.join(", "), plan.words()));
     }
-    let sink = Lines::new(&fields, arguments.json);
+    let sink = Lines::new(&fields, arguments.json, arguments.as_perf());
     let quiet = arguments.quiet;
     let finished = sample(live::run(&plan, &fields, sink, |started| announce(&started, quiet)))?;
 
@@ -119,12 +175,26 @@ fn announce(started: &Started, quiet: bool) {
 /// events that cost nothing extra.
 fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<StreamField>), Failure> {
     let asked = arguments.fields.iter().map(|word| StreamField::parse(word)).collect::<Result<Vec<_>, _>>();
-    let asked = asked.map_err(|error| Failure::new(ExitClass::Usage, error.to_string()))?;
+    let mut asked = asked.map_err(|error| Failure::new(ExitClass::Usage, error.to_string()))?;
+    if arguments.as_perf() {
+        asked.extend(PERF_FIELDS);
+    }
     // A number that does not fit becomes one that is larger than any ring, and is rejected later.
-    let ring_pages = usize::try_from(arguments.ring_pages).unwrap_or(usize::MAX);
-    let streaming = Streaming { ring_pages, samples: arguments.samples, ..Streaming::default() };
+    let chains = arguments.has_chains();
+    let ring_pages = match arguments.ring_pages {
+        Some(pages) => usize::try_from(pages).unwrap_or(usize::MAX),
+        None if chains => plan::RING_PAGES_OF_CHAINS,
+        None => plan::RING_PAGES,
+    };
+    let stack_copy =
+        arguments.stack_copy.map_or(plan::STACK_COPY, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    let streaming =
+        Streaming { ring_pages, samples: arguments.samples, chains, stack_copy, ..Streaming::default() };
     // Lines of the command would look like samples.
-    let builder = arguments.selection.plan()?.stream(streaming).output_apart(true);
+    let mut builder = arguments.selection.plan()?.stream(streaming).output_apart(true);
+    if let Some(how) = arguments.call_graph {
+        builder = builder.call_graph(how.into());
+    }
     let plan = builder.build().map_err(plan_failure)?;
     choose_fields(plan, &asked, arguments.json).map_err(|error| missing_field(&error))
 }
@@ -138,13 +208,18 @@ struct Lines {
 
 enum LineFormat {
     Text(StreamText),
+    /// As `perf script` prints samples with call chains.
+    Perf,
     Json(Vec<StreamField>),
 }
 
 impl Lines {
-    fn new(fields: &[StreamField], json: bool) -> Self {
-        let format =
-            if json { LineFormat::Json(fields.to_vec()) } else { LineFormat::Text(StreamText::new(fields)) };
+    fn new(fields: &[StreamField], json: bool, perf: bool) -> Self {
+        let format = match (json, perf) {
+            (true, _) => LineFormat::Json(fields.to_vec()),
+            (false, true) => LineFormat::Perf,
+            (false, false) => LineFormat::Text(StreamText::new(fields)),
+        };
         Self { out: io::BufWriter::with_capacity(1 << 16, io::stdout()), format, begun: false }
     }
 }
@@ -157,8 +232,9 @@ impl Sink for Lines {
                     let header = text.header();
                     self.out.write_all(header.as_bytes())?;
                 }
-                text.line(sample)
+                text.line(sample) + &chain_text(sample)
             }
+            LineFormat::Perf => perf_line(sample) + &chain_text(sample),
             LineFormat::Json(fields) => stream_json(fields, sample)?,
         };
         self.out.write_all(line.as_bytes())

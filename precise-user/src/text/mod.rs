@@ -8,6 +8,7 @@ pub mod fleet_answers;
 pub mod fleet_text;
 pub mod schema;
 pub mod stream_account;
+pub mod stream_chain;
 pub mod stream_json;
 #[cfg(test)]
 mod stream_tests;

@@ -6,7 +6,7 @@
 
 use precise_capture::Column;
 use precise_fleet::Compacted;
-use precise_model::Reason;
+use precise_model::{ChainEnd, Reason};
 use precise_packed::unpack;
 use precise_sampling::doctor::{Diagnosis, MachineState};
 use precise_sampling::pmu::list::EventList;
@@ -121,6 +121,26 @@ fn sample() -> Value {
         properties.insert(format!("{name}_unknown"), unknown.clone());
         properties.insert(format!("{name}_offset"), offset.clone());
     }
+    let frame = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["ip", "module", "symbol"],
+        "properties": {
+            "ip": { "type": "string", "description": "address in the call instruction" },
+            "symbol": { "type": ["string", "null"], "description": "function" },
+            "symbol_offset": offset,
+            "module": { "type": ["string", "null"], "description": "file of the function" },
+        },
+    });
+    let callers = json!({ "type": "array", "items": frame, "description": "with -g: the callers, the innermost first" });
+    let ends: Vec<_> =
+        ChainEnd::ALL.into_iter().map(|end| json!(end.as_str())).chain([Value::Null]).collect();
+    let end = json!({
+        "enum": ends,
+        "description": "with -g: why there are no more callers; null if the kernel unwound",
+    });
+    properties.insert("callers".to_owned(), callers);
+    properties.insert("chain_end".to_owned(), end);
     line("sample", "One sample: the fields that --fields lists, in that order.", properties, &[])
 }
 

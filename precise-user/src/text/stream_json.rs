@@ -2,8 +2,9 @@
 
 use precise_model::safe_json::compact as to_string;
 
+use precise_model::Name;
 use precise_model::values::Value;
-use precise_sampling::stream::{NamedSample, StreamField};
+use precise_sampling::stream::{NamedChain, NamedSample, StreamField};
 
 /// Serializes one sample as a line of JSON, with its newline. The fields are in the given order.
 ///
@@ -39,6 +40,29 @@ pub fn stream_json(fields: &[StreamField], named: &NamedSample<'_>) -> Result<St
             out += &format!(",\"{name}_offset\":{offset}");
         }
     }
+    if let Some(chain) = &named.chain {
+        out += &callers(named, chain)?;
+    }
     out += "}\n";
     Ok(out)
+}
+
+/// Serializes a call chain: the callers, the innermost first, and why there are no more.
+fn callers(named: &NamedSample<'_>, chain: &NamedChain<'_>) -> Result<String, serde_json::Error> {
+    let text = |name: Name| match name {
+        Name::Known(id) => to_string(named.names.get(id)),
+        Name::Unknown(_) => Ok("null".to_owned()),
+    };
+    let mut out = String::from(",\"callers\":[");
+    for (at, (address, code)) in chain.callers.iter().enumerate() {
+        let address = if named.hides(*address) { 0 } else { *address };
+        out += if at > 0 { ",{" } else { "{" };
+        out += &format!("\"ip\":\"{address:#x}\",\"symbol\":{}", text(code.function)?);
+        if let Name::Known(_) = code.function {
+            out += &format!(",\"symbol_offset\":{}", code.function_offset);
+        }
+        out += &format!(",\"module\":{}}}", text(code.module)?);
+    }
+    let end = chain.end.map_or_else(|| Ok("null".to_owned()), |end| to_string(end.as_str()))?;
+    Ok(out + "],\"chain_end\":" + &end)
 }

@@ -72,6 +72,7 @@ impl Fixture {
             code: Some(&self.code),
             data: Some(&self.data),
             cgroup: Err(Reason::CgroupGone),
+            chain: None,
         }
     }
 }

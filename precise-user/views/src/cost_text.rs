@@ -22,9 +22,10 @@ pub fn cost_text(cost: &Overhead) -> String {
             format!(" (tables {}, names {}, files {})", part(cost.reading_ppm), part(naming), part(files))
         }
     };
+    let unwinding = cost.unwinding.map(|usage| format!(" For call chains, {usage}.")).unwrap_or_default();
     format!(
         "Overhead: {} of the busiest CPU (peak {}, {budget}), plus {} of one CPU to read tables and look up names{split}. \
-         This is an estimate: {sample}, {} ns per interrupt assumed.",
+         This is an estimate: {sample}, {} ns per interrupt assumed.{unwinding}",
         part(cost.busiest_ppm),
         part(cost.worst_epoch_ppm),
         part(cost.process_ppm),
@@ -34,6 +35,8 @@ pub fn cost_text(cost: &Overhead) -> String {
 
 #[cfg(test)]
 mod tests {
+    use precise_model::UnwindUse;
+
     use super::*;
 
     #[test]
@@ -46,6 +49,7 @@ mod tests {
             process_ppm: 41_000,
             naming_ppm: 28_000,
             files_ppm: 12_000,
+            unwinding: None,
             sample_measured_ns: 214,
             sample_assumed_ns: 1_000,
         };
@@ -53,6 +57,14 @@ mod tests {
             cost_text(&cost),
             "Overhead: 0.6% of the busiest CPU (peak 0.9%, limit 1.0%), plus 4.1% of one CPU to read tables and look up \
              names (tables 0.1%, names 2.8%, files 1.2%). This is an estimate: 214 ns per sample measured, 1,000 ns per interrupt assumed."
+        );
+        let usage = UnwindUse { tables: 31, cached: 28, made_ns: 12_300_000, used: 1 << 20, room: 32 << 20 };
+        let with_chains = cost_text(&Overhead { unwinding: Some(usage), ..cost });
+        assert!(
+            with_chains.ends_with(
+                " For call chains, unwind tables of 31 files (28 kept by earlier runs) took 12.3 ms and 1 MiB of 32 MiB."
+            ),
+            "{with_chains}"
         );
         let none = cost_text(&Overhead::default());
         assert!(none.contains("no limit") && none.contains("too few samples to measure"), "{none}");

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use precise_tests::kill_on_drop::KillOnDrop;
 
-use super::chains::{ChainsTaken, of_perf, of_precise};
 use super::programs::ShippedProgram;
+use precise_tests::chains::{ChainsTaken, of_perf, of_precise};
 
 /// How long both may take to attach. Neither says when it has.
 const ATTACH: Duration = Duration::from_secs(3);

@@ -12,8 +12,8 @@ use precise_tests::kill_on_drop::KillOnDrop;
 use precise_tests::program::exists;
 
 use super::attached::{interrupt, quiet, signal};
-use super::chains::{ChainsTaken, of_perf, of_precise};
 use super::programs;
+use precise_tests::chains::{ChainsTaken, of_perf, of_precise};
 
 /// How long each samples.
 const SAMPLED: Duration = Duration::from_secs(4);

@@ -9,16 +9,14 @@
 //! what a flame graph is made from.
 
 mod attached;
-mod chains;
 mod cost;
-mod judge;
 mod page;
 mod programs;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use precise_tests::say;
+use precise_tests::{chain_judge, say};
 
 const USAGE: &str = "usage: bench-callers PRECISE same|cost|all [PAGE]";
 
@@ -37,7 +35,7 @@ fn main() -> Result<()> {
             match programs::start(program, folder.path())? {
                 Some(running) => {
                     let sampled = attached::sample(precise, running, program, folder.path())?;
-                    let verdict = judge::compare(&sampled.precise, &sampled.perf);
+                    let verdict = chain_judge::compare(&sampled.precise, &sampled.perf);
                     say(&page::details(program.name, &verdict));
                     compared.push((program.name, verdict));
                 }

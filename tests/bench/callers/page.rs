@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use precise::machine::{MachineInfo, Root};
 
-use super::chains::UserFrame;
 use super::cost::WayCost;
-use super::judge::{ChainDifference, SameVerdict};
+use precise_tests::chain_judge::{ChainDifference, SameVerdict};
+use precise_tests::chains::UserFrame;
 
 /// Frames of each chain that are printed around the place where two chains part.
 const AROUND: usize = 4;

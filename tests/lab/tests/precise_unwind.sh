@@ -19,4 +19,5 @@ chain 'main;interrupted;.*;handler;leaf;touch [0-9]*$' 7
 chain 'main;jumped;leaf;touch [0-9]*$' 9
 chain ';thread;leaf;touch [0-9]*$' 11
 chain 'main(;recursive)+;leaf;touch [0-9]*$' 13
+chain 'main;vforked;leaf;touch [0-9]*$' 5
 if grep 'chain ends' forest.folded; then fail "chains that are not whole"; fi

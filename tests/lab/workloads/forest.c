@@ -2,7 +2,7 @@
  * A program without frame pointers that waits until its unwind tables are there, then faults pages in
  * touch(), through frames that are hard to unwind: variable stack space, pushed registers, a callback
  * of the C library, the handler of a signal, a function that is left by longjmp, a thread, recursion,
- * and a library that is loaded later.
+ * a child that borrows the stack (vfork), and a library that is loaded later.
  */
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #define NI __attribute__((noinline, noclone))
 #define AFTER __asm__ volatile("" ::: "memory")
@@ -42,6 +43,17 @@ NI void jumped(void) { if (!setjmp(place)) jumps(); leaf(9); AFTER; }
 static void *thread(void *no) { leaf(11); AFTER; return no; }
 NI void threads(void) { pthread_t id; pthread_create(&id, 0, thread, 0); pthread_join(id, 0); AFTER; }
 NI void recursive(int depth) { if (depth) recursive(depth - 1); else leaf(13); AFTER; }
+NI void vforked(long wait) {
+    volatile long waited = wait;
+    pid_t child = vfork();
+    if (!child) {
+        usleep(waited);
+        leaf(5);
+        _exit(0);
+    }
+    waitpid(child, 0, 0);
+    AFTER;
+}
 NI void loaded(const char *library) {
     void *handle = dlopen(library, RTLD_NOW);
     if (!handle) { puts(dlerror()); exit(1); }
@@ -55,13 +67,15 @@ int main(int count, char **arguments) {
     next = mmap(0, 4096 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     madvise(next, 4096 * 4096, MADV_NOHUGEPAGE);
     const char *wait = getenv("FOREST_WAIT_MS");
-    usleep(1000 * (wait ? atoi(wait) : 1000));
+    long wait_us = 1000 * (wait ? atoi(wait) : 1000);
+    usleep(wait_us);
     pushed(100, count, 3, 5);
     callback();
     interrupted();
     jumped();
     threads();
     recursive(60);
+    vforked(wait_us / 4);
     if (count > 1) loaded(arguments[1]);
     return 0;
 }

@@ -95,10 +95,16 @@ impl Attr {
     }
 
     /// Returns whether samples have call chains, of the kernel's unwinder or of the LBR. With
-    /// `--call-graph dwarf` they have a copy of the stack instead, which a reader must unwind.
+    /// `--call-graph dwarf` they have a copy of the stack instead: see [`Self::has_stack_copies`].
     pub const fn has_call_chains(&self) -> bool {
         const EXCLUDE_CALLCHAIN_USER: u32 = 22;
-        self.has(bit::CALLCHAIN) && !self.has(bit::STACK_USER) && !self.flag(EXCLUDE_CALLCHAIN_USER)
+        self.has(bit::CALLCHAIN) && !self.has_stack_copies() && !self.flag(EXCLUDE_CALLCHAIN_USER)
+    }
+
+    /// Returns whether samples have a copy of the user stack, and registers, which a reader must
+    /// unwind.
+    pub const fn has_stack_copies(&self) -> bool {
+        self.has(bit::STACK_USER) && self.has(bit::REGS_USER)
     }
 
     /// Returns whether the branch records are the callers in user space (`--call-graph lbr`). The

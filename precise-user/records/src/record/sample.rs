@@ -46,9 +46,43 @@ pub struct Sample {
     pub branches: Bytes,
     /// Counter values as the kernel wrote them: see [`group_values`]; empty if there are none.
     pub counts: Bytes,
+    /// Registers of the task in user space; none if it has none there.
+    pub user_registers: UserRegisters,
+    /// Copy of the task's stack in user space, from its stack pointer on.
+    pub user_stack: UserStack,
     /// Raw data that the driver adds (IBS: its registers), including the kernel's padding; empty if
     /// there is none.
     pub raw: Bytes,
+}
+
+/// `PERF_SAMPLE_REGS_USER`: the registers with which a task will return to user space.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct UserRegisters {
+    /// Their ABI: 0 if there are none, 1 of 32-bit code, 2 of 64-bit code.
+    pub abi: u64,
+    /// `attr.sample_regs_user`: bit N is set if register N was taken.
+    pub mask: u64,
+    /// Their values as the kernel wrote them, in the order of their numbers.
+    pub values: Bytes,
+}
+
+impl UserRegisters {
+    /// Returns the value of a register; `None` if it was not taken.
+    pub fn get(&self, number: u32) -> Option<u64> {
+        let bit = 1u64.checked_shl(number).filter(|bit| self.mask & bit != 0)?;
+        let place = 8 * (self.mask & (bit - 1)).count_ones() as usize;
+        self.values.get(place..)?.try_get_u64_ne().ok()
+    }
+}
+
+/// `PERF_SAMPLE_STACK_USER`: the first bytes of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct UserStack {
+    /// The bytes that the kernel could read.
+    pub bytes: Bytes,
+    /// The number of bytes that it was asked for. Fewer were read if the stack, or the part of it
+    /// that is in memory, ends there.
+    pub wanted: usize,
 }
 
 /// `PERF_SAMPLE_WEIGHT_STRUCT`, or `PERF_SAMPLE_WEIGHT` in its first member.
@@ -192,13 +226,10 @@ pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleEr
         }
     }
     if has(bit::REGS_USER) {
-        skip_registers(body, layout.regs_user)?;
+        sample.user_registers = registers(body, layout.regs_user)?;
     }
     if has(bit::STACK_USER) {
-        let size = body.try_get_u64_ne()?;
-        skip(body, size, 1)?;
-        // The number of bytes that were written; absent if there is no stack.
-        skip(body, u64::from(size != 0), 8)?;
+        sample.user_stack = user_stack(body)?;
     }
     if has(bit::WEIGHT_STRUCT) {
         // One 64-bit word, with its parts from low to high.
@@ -218,7 +249,7 @@ pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleEr
         body.try_get_u64_ne()?;
     }
     if has(bit::REGS_INTR) {
-        skip_registers(body, layout.regs_intr)?;
+        registers(body, layout.regs_intr)?;
     }
     if has(bit::PHYS_ADDR) {
         sample.phys_address = body.try_get_u64_ne()?;
@@ -280,10 +311,24 @@ pub fn group_values(sample: &Sample, layout: &SampleLayout) -> Vec<(u64, u64)> {
     values.filter_map(|value| Some((*value.get(1)?, *value.first()?))).collect()
 }
 
-/// Skips registers: their ABI, and then, unless there are none, the registers of the mask.
-fn skip_registers(body: &mut Bytes, mask: u64) -> Result<(), SampleError> {
+/// Reads registers: their ABI, and then, unless there are none, the registers of the mask.
+fn registers(body: &mut Bytes, mask: u64) -> Result<UserRegisters, SampleError> {
     let abi = body.try_get_u64_ne()?;
-    skip(body, if abi == 0 { 0 } else { mask.count_ones().into() }, 8)
+    let start = body.clone();
+    skip(body, if abi == 0 { 0 } else { mask.count_ones().into() }, 8)?;
+    Ok(UserRegisters { abi, mask, values: start.slice(..start.len() - body.len()) })
+}
+
+/// Reads a copy of the stack: the size that was asked for, that many bytes, and unless there are
+/// none, the number of those that could be read (perf_output_sample_ustack(), kernel/events/core.c).
+fn user_stack(body: &mut Bytes) -> Result<UserStack, SampleError> {
+    let size = body.try_get_u64_ne()?;
+    let start = body.clone();
+    skip(body, size, 1)?;
+    let wanted = start.len() - body.len();
+    let read = if wanted == 0 { 0 } else { body.try_get_u64_ne()? };
+    let read = usize::try_from(read).unwrap_or(wanted).min(wanted);
+    Ok(UserStack { bytes: start.slice(..read), wanted })
 }
 
 /// Reads the raw part: its size, then that many bytes, including the padding to a multiple of
@@ -423,10 +468,12 @@ mod tests {
         // Branches: the index, two entries, their counters.
         out.put_u64_ne(2);
         words(&mut out, 1 + 2 * 3 + 2);
-        // Registers of user space, stack.
-        words(&mut out, 1 + 20);
+        // Registers of user space; a stack of which 12 bytes could be read.
+        out.put_u64_ne(2);
+        (0..20).for_each(|register| out.put_u64_ne(register));
         out.put_u64_ne(16);
-        words(&mut out, 2 + 1);
+        words(&mut out, 2);
+        out.put_u64_ne(12);
         out.put_u64_ne(300);
         out.put_u64_ne(0x1234);
         words(&mut out, 1);
@@ -444,6 +491,12 @@ mod tests {
         assert_eq!(sample.call_chain, Bytes::from([0xbad_u64.to_ne_bytes(); 3].concat()));
         assert_eq!(group_values(&sample, &layout), [(0xbad, 0xbad); 2]);
         assert_eq!(sample.branches.len(), 2 * BRANCH_BYTES);
+        let register = |number| sample.user_registers.get(number);
+        assert_eq!((sample.user_registers.abi, register(0), register(8)), (2, Some(0), Some(8)));
+        // Four registers of the mask are missing before this one.
+        assert_eq!((register(12), register(16), register(23)), (None, Some(12), Some(19)));
+        assert_eq!([register(24), register(63), register(64)], [None; 3]);
+        assert_eq!((sample.user_stack.bytes.len(), sample.user_stack.wanted), (12, 16));
         for len in 0..body.len() {
             assert_eq!(decode(body.slice(..len), &layout), Err(SampleError::Short), "{len}");
         }

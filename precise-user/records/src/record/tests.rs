@@ -190,6 +190,20 @@ fn broken_records_are_errors_and_do_not_hide_the_next() {
     assert_eq!(records(Bytes::from_static(b"abc"), ALL).count(), 1);
 }
 
+#[test]
+fn a_deferred_chain_has_its_cookie_and_entries() {
+    let chain =
+        |claims: u64| body(|b| [0xc00c1e, claims, 1, 2].into_iter().for_each(|word| b.put_u64_ne(word)));
+    let entry = one(record(CALLCHAIN_DEFERRED, 2, &chain(2)));
+    let entries = Bytes::from([1u64, 2].map(u64::to_ne_bytes).concat());
+    assert_eq!(entry.record, Record::DeferredChain { cookie: 0xc00c1e, entries });
+    assert_eq!((entry.id.tid, entry.bytes() > size_of::<IdentifiedRecord>()), (8, true));
+    for claims in [3, 1 << 61, u64::MAX] {
+        let refused = records(record(CALLCHAIN_DEFERRED, 2, &chain(claims)), ALL).next();
+        assert_eq!(refused, Some(Err(RecordError::Fields { kind: CALLCHAIN_DEFERRED })), "{claims}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_end_without_panic(bytes: Vec<u8>, sample_type: u64, sample_id_all: bool) {

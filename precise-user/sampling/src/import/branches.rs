@@ -9,7 +9,7 @@ use precise_records::record::sample::Sample;
 use precise_records::record::sample_bits as bit;
 
 use super::events::ImportedEvent;
-use super::sample::{ImportGrouping, KeptFacts, Lacks};
+use super::sample::{ImportGrouping, KeptFacts, Lacks, SampleChain};
 
 /// The size of `struct perf_branch_entry` in bytes: where from, where to, flags.
 const ENTRY: usize = 24;
@@ -75,7 +75,7 @@ pub(super) fn facts<'a>(
             period: 1,
             latency: cycles,
             lacks: Lacks { latency: cycles == 0, ..Lacks::default() },
-            chain: None,
+            chain: SampleChain::None,
             ..like.clone()
         }
     })

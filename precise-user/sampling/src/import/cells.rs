@@ -82,7 +82,7 @@ impl Cells {
         process.first = process.first.min(time);
         process.last = process.last.max(time);
         let made = &mut self.made;
-        let stack = facts.chain.as_ref().map_or(none::NOT_TAKEN, |chain| chain.id);
+        let stack = facts.chain.known().map_or(none::NOT_TAKEN, |chain| chain.id);
         let cell = process.cells.entry((facts.event, facts.cpu, facts.key, stack)).or_insert_with(|| {
             *made += 1;
             Cell { key: facts.key, ..Cell::default() }
@@ -92,7 +92,7 @@ impl Cells {
         cell.latency_sum = cell.latency_sum.saturating_add(facts.latency.into());
         cell.latency_max = cell.latency_max.max(facts.latency);
         let full = cell.count == u32::MAX;
-        if let Some(entries) = facts.chain.as_ref().and_then(|chain| chain.entries.as_ref()) {
+        if let Some(entries) = facts.chain.known().and_then(|chain| chain.entries.as_ref()) {
             let bytes = &mut self.chain_bytes;
             process.chains.entry(stack).or_insert_with(|| {
                 *bytes += bytes_of(entries);

@@ -1,10 +1,14 @@
 //! Call chains of samples, with the same ids that the eBPF program assigns.
+//!
+//! Some samples have only a part of their chain ([`PartialChain`]); `callers` finds the rest.
 
 use std::sync::Arc;
 
-use precise_common::stack::{CONTEXT_USER, ENTRIES, id_of, none};
+use precise_common::stack::{CONTEXT_USER, CONTEXT_USER_DEFERRED, ENTRIES, id_of, none};
 
+use crate::unwind::{UserPart, kernel_part};
 use precise_records::Chains;
+use precise_records::record::sample::Sample;
 
 /// The maximum size of the remembered chains in bytes. Beyond it all are forgotten, and the same
 /// chain may then be stored twice.
@@ -21,6 +25,55 @@ pub(super) struct ImportedChain {
     pub bytes: usize,
 }
 
+/// A call chain of which the sample has only a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PartialChain {
+    /// The entries of the kernel.
+    pub kernel: Vec<u64>,
+    /// Where the callers in user space come from.
+    pub rest: RestOfChain,
+}
+
+/// Where the callers in user space of a chain come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RestOfChain {
+    /// A copy of the stack, which is unwound when all mappings of its time are known.
+    Copied(UserPart),
+    /// A later record of the thread with this cookie.
+    Deferred { tid: u32, cookie: u64 },
+}
+
+impl PartialChain {
+    /// Returns the part of a chain that the kernel delivered with a sample whose stack was copied.
+    pub fn copied(sample: &Sample) -> Self {
+        let rest = RestOfChain::Copied(UserPart::of(sample).detached());
+        Self { kernel: kernel_part(&sample.call_chain).collect(), rest }
+    }
+
+    /// Returns the part of a chain whose rest the kernel has deferred; `None` if it has not.
+    pub fn deferred(sample: &Sample) -> Option<Self> {
+        let entries: Vec<u64> = words(&sample.call_chain).collect();
+        let marker = entries.iter().position(|entry| *entry == CONTEXT_USER_DEFERRED)?;
+        let cookie = *entries.get(marker + 1)?;
+        let kernel = entries.get(..marker)?.to_vec();
+        Some(Self { kernel, rest: RestOfChain::Deferred { tid: sample.tid, cookie } })
+    }
+
+    /// Returns the memory of the chain in bytes.
+    pub fn bytes(&self) -> usize {
+        let copied = match &self.rest {
+            RestOfChain::Copied(part) => part.bytes(),
+            RestOfChain::Deferred { .. } => 0,
+        };
+        size_of::<Self>() + size_of_val(&self.kernel[..]) + copied
+    }
+}
+
+/// Returns the entries of a chain as the kernel wrote it.
+pub(super) fn words(entries: &[u8]) -> impl Iterator<Item = u64> {
+    entries.as_chunks().0.iter().map(|entry| u64::from_ne_bytes(*entry))
+}
+
 /// The chains seen so far. Most samples share their chain with others.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -31,8 +84,12 @@ pub(super) struct Seen {
 impl Seen {
     /// Returns the chain whose entries are these bytes.
     pub fn chain(&mut self, entries: &[u8]) -> ImportedChain {
-        let (entries, _) = entries.as_chunks();
-        self.remember(entries.iter().map(|entry| u64::from_ne_bytes(*entry)))
+        self.remember(words(entries))
+    }
+
+    /// Returns the chain with these entries.
+    pub fn of(&mut self, entries: &[u64]) -> ImportedChain {
+        self.remember(entries.iter().copied())
     }
 
     /// Returns the chain of the kernel's entries up to the interrupted instruction in user space,
@@ -40,8 +97,7 @@ impl Seen {
     pub fn lbr_chain(&mut self, entries: &[u8], branches: &[u8]) -> ImportedChain {
         /// `struct perf_branch_entry`: where from, where to, flags.
         const BRANCH: usize = 24;
-        let (entries, _) = entries.as_chunks();
-        let kernel: Vec<u64> = entries.iter().map(|entry| u64::from_ne_bytes(*entry)).collect();
+        let kernel: Vec<u64> = words(entries).collect();
         let Some(user) = kernel.iter().position(|entry| *entry == CONTEXT_USER) else {
             return self.remember(kernel.into_iter());
         };

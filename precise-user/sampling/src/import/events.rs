@@ -3,6 +3,7 @@
 
 use crate::pmu::names::{HARDWARE, PMU_TYPE_SHIFT, SOFTWARE, Software, TYPE_CACHE, TYPE_HARDWARE};
 use crate::pmu::{Exactness, identity};
+use crate::unwind::UNWIND_REGISTERS;
 use precise_model::{CpuId, EventInfo, Fields, PmuKind, Vendor, Verdict};
 use precise_records::Registers;
 use precise_records::perf_data::{Attr, Described, Features, pmu_type};
@@ -21,6 +22,8 @@ pub(super) struct ImportedEvent {
     pub attr: Attr,
     /// The registers in its raw data; `None` if they are not known.
     pub registers: Option<Registers>,
+    /// Whether callers in user space are unwound here, from copies of stacks.
+    pub copies: bool,
     /// Whether this CPU's IBS cannot detect modified lines in other caches.
     pub no_hitm: bool,
     /// The event's description in the capture. Its ledger is still empty.
@@ -91,10 +94,17 @@ pub(super) fn known(described: &Described, features: &Features) -> ImportedEvent
                 .to_owned(),
         );
     }
-    if attr.has(bit::CALLCHAIN) && !attr.has_call_chains() {
+    let copies = attr.has_stack_copies() && unwinds(&attr, &features.arch);
+    if copies {
         findings.push(
-            "its call chains are copies of stacks (--call-graph dwarf), which precise does not read; with \
-             `perf record --call-graph fp` the kernel unwinds them"
+            "its callers in user space were unwound by this import, from copies of stacks (--call-graph \
+             dwarf): chains that are deeper than the copies have no outermost callers"
+                .to_owned(),
+        );
+    } else if attr.has(bit::CALLCHAIN) && !attr.has_call_chains() {
+        findings.push(
+            "its call chains are copies of stacks (--call-graph dwarf) that precise cannot unwind: it needs \
+             the registers ip, sp and bp of x86-64; with `perf record --call-graph fp` the kernel unwinds"
                 .to_owned(),
         );
     }
@@ -121,7 +131,20 @@ pub(super) fn known(described: &Described, features: &Features) -> ImportedEvent
         verdict: Verdict { granted: level, precise, findings, ..Verdict::default() },
         ..EventInfo::default()
     };
-    ImportedEvent { attr, registers, no_hitm: cpu.ibs_without_hitm(), info }
+    ImportedEvent { attr, registers, copies, no_hitm: cpu.ibs_without_hitm(), info }
+}
+
+impl ImportedEvent {
+    /// Returns whether samples have call chains.
+    pub fn has_chains(&self) -> bool {
+        self.copies || self.attr.has_call_chains()
+    }
+}
+
+/// Returns whether copies of stacks can be unwound: they are of x86-64, as far as the file says,
+/// and come with the registers that it takes.
+fn unwinds(attr: &Attr, arch: &str) -> bool {
+    matches!(arch, "" | "x86_64") && attr.sample.regs_user & UNWIND_REGISTERS == UNWIND_REGISTERS
 }
 
 /// Returns the kind of PMU that recorded an event. On a hybrid CPU, `config` of a generic event

@@ -6,7 +6,7 @@ use std::{io::Cursor, path::Path};
 use precise_capture::CaptureFile as _;
 use precise_common::ibs::OutcomeBits as Bits;
 use precise_common::ledger::Counter;
-use precise_model::{Capture, Chain, Dimension, Node, Outcome};
+use precise_model::{Capture, Chain, ChainEnd, Dimension, Node, Outcome};
 use precise_records::perf_data::RecordingReader;
 use precise_records::record::sample_bits as bit;
 
@@ -25,6 +25,7 @@ struct Attr {
     sample_type: u64,
     read_format: u64,
     branches: u64,
+    registers: u64,
     period: u64,
 }
 
@@ -34,6 +35,8 @@ struct Made {
     events: Vec<(Attr, u64)>,
     data: Vec<u8>,
     features: Vec<(u32, Vec<u8>)>,
+    /// Whether records end with their task and time.
+    identified: bool,
 }
 
 fn words(words: &[u64]) -> Vec<u8> {
@@ -71,6 +74,24 @@ impl Made {
         self.record(1, USER, &[task, words(&[start, 0x10_0000, 0]), path].concat());
     }
 
+    /// A mapping at a time. Records then end with their task and time, if the event has
+    /// `sample_id_all`.
+    fn timed_mmap(&mut self, pid: u32, start: u64, path: &str, time: u64) {
+        self.identified = true;
+        let mut path = path.as_bytes().to_vec();
+        path.resize(path.len() / 8 * 8 + 8, 0);
+        let task = [pid, pid].map(u32::to_le_bytes).concat();
+        let id = [&task[..], &words(&[time])].concat();
+        self.record(1, USER, &[task, words(&[start, 0x10_0000, 0]), path, id].concat());
+    }
+
+    fn deferred(&mut self, tid: u32, time: u64, cookie: u64, entries: &[u64]) {
+        self.identified = true;
+        let id = [&[7, tid].map(u32::to_le_bytes).concat()[..], &words(&[time])].concat();
+        let body = [words(&[cookie, entries.len() as u64]), words(entries), id].concat();
+        self.record(22, USER, &body);
+    }
+
     fn bytes(mut self) -> Vec<u8> {
         const HEAD: u64 = 104;
         const ATTR: u64 = 128;
@@ -85,12 +106,15 @@ impl Made {
         let mut file = b"PERFILE2".to_vec();
         file.extend(words(&[HEAD, ATTR + 16, HEAD, attrs, begin, self.data.len() as u64, 0, 0]));
         file.extend(words(&bits));
+        /// `sample_id_all`.
+        const IDENTIFIED: u64 = 1 << 18;
+        let flags = if self.identified { IDENTIFIED } else { 0 };
         for (index, (attr, _)) in self.events.iter().enumerate() {
             let kind = [4, ATTR as u32].map(u32::to_le_bytes).concat();
             let mut one = kind;
-            one.extend(words(&[index as u64, attr.period, attr.sample_type, attr.read_format, 0]));
+            one.extend(words(&[index as u64, attr.period, attr.sample_type, attr.read_format, flags]));
             one.resize(72, 0);
-            one.extend(words(&[attr.branches]));
+            one.extend(words(&[attr.branches, attr.registers]));
             one.resize(ATTR as usize, 0);
             file.extend(one);
             file.extend(words(&[ids + 8 * index as u64, 8]));
@@ -128,7 +152,7 @@ impl Made {
 const PLAIN: Attr = Attr { sample_type: bit::IP | bit::TID | bit::TIME, ..attr() };
 
 const fn attr() -> Attr {
-    Attr { sample_type: 0, read_format: 0, branches: 0, period: 100 }
+    Attr { sample_type: 0, read_format: 0, branches: 0, registers: 0, period: 100 }
 }
 
 fn task(pid: u64, tid: u64) -> u64 {
@@ -224,6 +248,134 @@ fn callers_of_user_space_come_from_the_lbr() {
     assert_eq!(callers, [0x200, 0x305]);
     let findings = capture.meta.events[0].verdict.findings.join("\n");
     assert!(findings.contains("--call-graph lbr"), "{findings}");
+}
+
+/// The callers of each row, by the addresses of their calls, and why there are no more.
+fn callers(capture: &Capture) -> Vec<(Vec<u64>, Option<ChainEnd>)> {
+    let of = |row: &precise_model::Row| {
+        let Chain::Known(stack) = row.stack else { panic!("no chain in {row:?}") };
+        let stack = &capture.stacks[stack as usize];
+        let address = |id: &u32| capture.code[*id as usize].runtime_address;
+        (stack.callers.iter().map(address).collect(), stack.end)
+    };
+    let mut all: Vec<_> = capture.rows.iter().map(of).collect();
+    all.sort_unstable();
+    all
+}
+
+/// A sample at `ip` with the registers bp, sp and ip, and a copy of a stack at 0x1000 of which so
+/// many of 64 bytes could be read.
+fn copied(abi: u64, ip: u64, bp: u64, stack: [u64; 8], read: u64) -> Vec<u64> {
+    let before = [ip, task(7, 7), 10, 2, KERNEL_CONTEXT, (1 << 63) + ip];
+    let registers: &[u64] = if abi == 0 { &[] } else { &[bp, 0x1000, ip] };
+    [&before[..], &[abi], registers, &[64], &stack, &[read]].concat()
+}
+
+const KERNEL_CONTEXT: u64 = -128_i64 as u64;
+
+#[test]
+fn copies_of_stacks_are_unwound() {
+    let fields = bit::CALLCHAIN | bit::REGS_USER | bit::STACK_USER;
+    let registers = 1 << 6 | 1 << 7 | 1 << 8;
+    let mut made = Made::new(&[Attr { sample_type: PLAIN.sample_type | fields, registers, ..PLAIN }]);
+    // Code without a file, which is unwound by frame pointers.
+    made.mmap(7, 0x40_0000, "//anon");
+    made.mmap(7, 0x80_0000, "/no/such/file");
+    let frames = [0x1010, 0x40_0500, 0x1020, 0x40_0600, 0, 0x40_0700, 0, 0];
+    made.sample(USER, &copied(2, 0x40_0001, 0x1000, frames, 64));
+    // The second frame is beyond what was copied, and beyond what could be read.
+    let deep = [0x1040, 0x40_0500, 0, 0, 0, 0, 0, 0];
+    made.sample(USER, &copied(2, 0x40_0002, 0x1000, deep, 64));
+    made.sample(USER, &copied(2, 0x40_0003, 0x1000, frames, 24));
+    made.sample(USER, &copied(2, 0x80_0004, 0x1000, frames, 64));
+    made.sample(USER, &copied(1, 0x40_0005, 0x1000, frames, 64));
+    made.sample(USER, &copied(0, 0x40_0006, 0x1000, frames, 0));
+    // No process has anything there.
+    made.sample(USER, &copied(2, 0x70_0007, 0x1000, frames, 64));
+    let capture = made.import();
+    let expected = [
+        (vec![], Some(ChainEnd::KernelOnly)),
+        (vec![], Some(ChainEnd::NoRegion)),
+        (vec![], Some(ChainEnd::NoTable)),
+        (vec![], Some(ChainEnd::Unsupported)),
+        (vec![0x40_04ff], Some(ChainEnd::Fault)),
+        (vec![0x40_04ff], Some(ChainEnd::CopyEnded)),
+        (vec![0x40_04ff, 0x40_05ff, 0x40_06ff], Some(ChainEnd::Root)),
+    ];
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    assert_eq!(callers(&capture), expected);
+    let findings = capture.meta.events[0].verdict.findings.join("\n");
+    assert!(findings.contains("unwound by this import"), "{findings}");
+}
+
+#[test]
+fn a_copy_is_unwound_by_what_was_mapped_at_its_time() {
+    let fields = bit::CALLCHAIN | bit::REGS_USER | bit::STACK_USER;
+    let registers = 1 << 6 | 1 << 7 | 1 << 8;
+    let mut made = Made::new(&[Attr { sample_type: PLAIN.sample_type | fields, registers, ..PLAIN }]);
+    let frames = [0, 0x40_0500, 0, 0, 0, 0, 0, 0];
+    let mut late = copied(2, 0x40_0001, 0x1000, frames, 64);
+    late[2] = 30;
+    // Before the mapping in the file, and after it in time.
+    made.sample(USER, &late);
+    made.sample(USER, &copied(2, 0x40_0001, 0x1000, frames, 64));
+    made.timed_mmap(7, 0x40_0000, "//anon", 20);
+    let found = callers(&made.import());
+    let root = (vec![0x40_04ff], Some(ChainEnd::Root));
+    assert!(found.contains(&root) && found.contains(&(vec![], Some(ChainEnd::NoRegion))), "{found:?}");
+}
+
+#[test]
+fn deferred_chains_find_their_samples() {
+    const DEFERRED: u64 = -640_i64 as u64;
+    let context_user = -512_i64 as u64;
+    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
+    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    let kernel = 1 << 63;
+    let sample = |ip: u64, tid: u64, time: u64, cookie: u64| {
+        let chain = [4, KERNEL_CONTEXT, kernel + ip, DEFERRED, cookie];
+        [&[kernel + ip, task(7, tid), time], &chain[..]].concat()
+    };
+    // Two of one stay in the kernel, one of another thread with the same cookie, one of the next
+    // stay, and one whose record is lost.
+    made.sample(KERNEL, &sample(1, 7, 10, 100));
+    made.sample(KERNEL, &sample(2, 7, 11, 100));
+    made.sample(KERNEL, &sample(3, 8, 12, 100));
+    made.deferred(7, 13, 100, &[context_user, 0x500, 0x600]);
+    made.sample(KERNEL, &sample(4, 7, 14, 101));
+    made.deferred(8, 15, 100, &[0x700, 0x800]);
+    made.deferred(7, 16, 101, &[context_user, 0x900]);
+    made.deferred(7, 17, 999, &[context_user, 0xbad]);
+    made.sample(KERNEL, &sample(5, 7, 18, 102));
+    let capture = made.import();
+    assert_eq!(
+        callers(&capture),
+        [
+            (vec![], Some(ChainEnd::Deferred)),
+            (vec![0x500, 0x5ff], None),
+            (vec![0x500, 0x5ff], None),
+            (vec![0x700, 0x7ff], None),
+            (vec![0x900], None),
+        ]
+    );
+    let ledger = &capture.meta.events[0].ledger;
+    assert_eq!((ledger.counter(Counter::Aggregated), ledger.unaccounted()), (5, 0));
+}
+
+#[test]
+fn samples_that_wait_for_deferred_chains_are_bounded() {
+    const SAMPLES: u64 = 100_000;
+    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
+    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    for at in 0..SAMPLES {
+        let chain = [2, -640_i64 as u64, at];
+        made.sample(KERNEL, &[&[1 << 63, task(7, 7), 10 + at], &chain[..]].concat());
+    }
+    let capture = made.import_by(Some(vec![Dimension::Ip, Dimension::Process, Dimension::Stack]));
+    let samples: u64 = capture.rows.iter().map(|row| row.measures.count).sum();
+    assert_eq!(samples, SAMPLES);
+    assert!(callers(&capture).iter().all(|(_, end)| *end == Some(ChainEnd::Deferred)));
 }
 
 #[test]

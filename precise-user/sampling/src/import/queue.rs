@@ -18,7 +18,7 @@ impl TimedRecord {
     fn bytes(&self) -> usize {
         size_of::<(u64, Self)>()
             + match self {
-                Self::Sample(facts) => facts.chain.as_ref().map_or(0, |chain| chain.bytes),
+                Self::Sample(facts) => facts.chain.bytes(),
                 Self::Sideband(entry) => entry.bytes(),
             }
     }

@@ -11,6 +11,7 @@ use super::{
     ImportOptions, Imported,
     account::ImportAccount,
     bad_file, branches,
+    callers::Callers,
     cells::{Cells, OfEvent, OfProcess},
     chains::Seen,
     events::{self, ImportedEvent},
@@ -129,6 +130,7 @@ pub(super) fn import_within(
         images_changed: false,
         cells: Cells::default(),
         chains: Seen::default(),
+        callers: Callers::default(),
         groups: MemberCounts::default(),
         rows: Vec::new(),
         epochs: Vec::new(),
@@ -182,6 +184,7 @@ struct ImportRun<'a> {
     images_changed: bool,
     cells: Cells,
     chains: Seen,
+    callers: Callers,
     groups: MemberCounts,
     rows: Vec<Row>,
     epochs: Vec<Epoch>,
@@ -236,9 +239,13 @@ impl ImportRun<'_> {
                     Ok(index)
                 };
                 let index = next()?;
-                let kept =
-                    self.options.dimensions.as_ref().is_none_or(|asked| asked.contains(&Dimension::Outcome));
-                let branches = if kept && branches::has_branches(&known.attr) {
+                let kept = |dimension| {
+                    self.options.dimensions.as_ref().is_none_or(|asked| asked.contains(&dimension))
+                };
+                if known.copies && kept(Dimension::Stack) {
+                    self.callers.expect_copies()?;
+                }
+                let branches = if kept(Dimension::Outcome) && branches::has_branches(&known.attr) {
                     Some(Box::new((next()?, branches::event(&known), ImportAccount::default())))
                 } else {
                     None
@@ -361,12 +368,28 @@ impl ImportRun<'_> {
     /// Takes the next record in the order of time.
     fn take(&mut self, time: u64, item: TimedRecord) -> Result<(), SamplingError> {
         match item {
-            TimedRecord::Sample(facts) => self.count(time, &facts),
+            TimedRecord::Sample(facts) => {
+                match self.callers.complete(time, facts, &mut self.chains) {
+                    Some(facts) => self.count(time, &facts)?,
+                    None => self.count_overdue(false)?,
+                }
+                Ok(())
+            }
             TimedRecord::Sideband(entry) => {
+                if let Record::DeferredChain { cookie, entries } = &entry.record {
+                    let arrived = self.callers.arrived(entry.id.tid, *cookie, entries, &mut self.chains);
+                    return arrived.iter().try_for_each(|(time, facts)| self.count(*time, facts));
+                }
                 self.happened(*entry);
                 Ok(())
             }
         }
+    }
+
+    /// Counts the samples that have waited too long for their callers; at the end, all that wait.
+    fn count_overdue(&mut self, at_end: bool) -> Result<(), SamplingError> {
+        let overdue = self.callers.overdue(at_end, &mut self.chains);
+        overdue.iter().try_for_each(|(time, facts)| self.count(*time, facts))
     }
 
     fn count(&mut self, time: u64, facts: &KeptFacts) -> Result<(), SamplingError> {
@@ -437,6 +460,7 @@ impl ImportRun<'_> {
             }
             _ => return,
         }
+        self.callers.follow(&entry);
         self.processes.apply(&entry);
         // Executable files are looked up only when a sample lies in them.
         drop(self.processes.take_new_files());

@@ -1,5 +1,7 @@
 //! Builds the map key of a sample, as precise-ebpf/src/key.rs does in the kernel.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use precise_common::{
     cell::{CellKey, Class},
@@ -10,7 +12,7 @@ use precise_common::{
 };
 
 use super::{
-    chains::{ImportedChain, Seen},
+    chains::{ImportedChain, PartialChain, Seen},
     events::ImportedEvent,
 };
 use precise_model::{Dimension, TaggedOf};
@@ -44,8 +46,38 @@ pub(super) struct KeptFacts {
     pub latency: u32,
     /// The expected fields that the sample lacks, for the ledger.
     pub lacks: Lacks,
-    /// The call chain; `None` if the capture does not group by it.
-    pub chain: Option<ImportedChain>,
+    /// The call chain.
+    pub chain: SampleChain,
+}
+
+/// The call chain of a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SampleChain {
+    /// The capture does not group by it.
+    None,
+    /// It is complete.
+    Known(ImportedChain),
+    /// A part of it is still to be found.
+    Partial(Arc<PartialChain>),
+}
+
+impl SampleChain {
+    /// Returns the chain; `None` if there is none, or only a part.
+    pub fn known(&self) -> Option<&ImportedChain> {
+        match self {
+            Self::Known(chain) => Some(chain),
+            Self::None | Self::Partial(_) => None,
+        }
+    }
+
+    /// Returns the bytes that this chain adds to the memory of earlier chains.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Known(chain) => chain.bytes,
+            Self::Partial(chain) => chain.bytes(),
+        }
+    }
 }
 
 /// Fields that a sample should have but lacks.
@@ -105,17 +137,23 @@ pub(super) fn read(known: &ImportedEvent, misc: u16, body: Bytes) -> Result<Opti
     Ok(if GUEST.contains(&(misc & CPU_MODE)) { None } else { Some(sample) })
 }
 
-/// Returns the call chain of a sample; `None` if the capture does not group by it.
+/// Returns the call chain of a sample, as far as the sample has it.
 pub(super) fn chain(
     known: &ImportedEvent,
     sample: &Sample,
     by: &ImportGrouping,
     seen: &mut Seen,
-) -> Option<ImportedChain> {
-    if !by.has(Dimension::Stack) || !known.attr.has_call_chains() {
-        return None;
+) -> SampleChain {
+    if !by.has(Dimension::Stack) || !known.has_chains() {
+        return SampleChain::None;
     }
-    Some(match known.attr.has_lbr_chains() {
+    if known.copies {
+        return SampleChain::Partial(Arc::new(PartialChain::copied(sample)));
+    }
+    if let Some(partial) = PartialChain::deferred(sample) {
+        return SampleChain::Partial(Arc::new(partial));
+    }
+    SampleChain::Known(match known.attr.has_lbr_chains() {
         true => seen.lbr_chain(&sample.call_chain, &sample.branches),
         false => seen.chain(&sample.call_chain),
     })
@@ -138,7 +176,7 @@ pub(super) fn facts(
     event: u16,
     misc: u16,
     sample: &Sample,
-    chain: Option<ImportedChain>,
+    chain: SampleChain,
     period: Option<u64>,
     by: &ImportGrouping,
 ) -> KeptFacts {

@@ -75,6 +75,19 @@ impl Trigger {
     }
 }
 
+/// The numbers of registers on x86-64 (`enum perf_event_x86_regs`).
+pub mod register {
+    /// The frame pointer.
+    pub const BP: u32 = 6;
+    /// The stack pointer.
+    pub const SP: u32 = 7;
+    /// The instruction pointer.
+    pub const IP: u32 = 8;
+}
+
+/// The registers that unwinding needs, as a mask of `attr.sample_regs_user`.
+pub const UNWIND_REGISTERS: u64 = 1 << register::BP | 1 << register::SP | 1 << register::IP;
+
 /// How often to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
@@ -138,6 +151,8 @@ pub struct WantedFields {
     pub callchain: bool,
     /// Leaves the user's part out of the call chain.
     pub kernel_chain_only: bool,
+    /// The number of bytes of the user stack, and the registers that unwind it; 0: neither.
+    pub stack_copy: u32,
     /// Timestamps on the sideband's clock (`CLOCK_MONOTONIC`). All events of a group must use the
     /// same clock.
     pub monotonic: bool,
@@ -382,6 +397,8 @@ pub fn attributes(request: &OpenRequest) -> raw::perf_event_attr {
     attr.set_watermark(0);
     attr.__bindgen_anon_2.wakeup_events = 1;
     attr.sample_type = sample_type(request);
+    attr.sample_regs_user = registers(request);
+    attr.sample_stack_user = wanted.stack_copy;
     attr
 }
 
@@ -409,12 +426,18 @@ pub(super) fn sample_type(request: &OpenRequest) -> u64 {
         (period, sample_bits::PERIOD),
         (wanted.raw, sample_bits::RAW),
         (wanted.callchain, sample_bits::CALLCHAIN),
+        (wanted.stack_copy > 0, sample_bits::REGS_USER | sample_bits::STACK_USER),
     ] {
         if wants {
             bits |= bit;
         }
     }
     bits
+}
+
+/// Returns `attr.sample_regs_user` of a sampling event: what its records have of the registers.
+pub(super) fn registers(request: &OpenRequest) -> u64 {
+    if request.wanted.stack_copy > 0 { UNWIND_REGISTERS } else { 0 }
 }
 
 pub(super) fn open_raw(

@@ -17,6 +17,7 @@ use crate::error::{SamplingError, SyscallError};
 use crate::kernel::explain;
 use precise_model::Ledger;
 use precise_records::Chains;
+use precise_records::record::sample::SampleLayout;
 use precise_records::record::{IdentifiedRecord, Record, RecordLayout, records};
 
 mod gaps;
@@ -37,7 +38,7 @@ const READS: usize = 16;
 pub struct Taken {
     /// `header.misc`.
     pub misc: u16,
-    /// The bytes after the header; [`Sampler::sample_type`] describes their fields.
+    /// The bytes after the header; [`Sampler::sample_layout`] describes their fields.
     pub body: Bytes,
 }
 
@@ -411,9 +412,10 @@ impl Sampler {
         }
     }
 
-    /// Returns the sample type that describes the bodies of [`Self::take_samples`].
-    pub fn sample_type(&self) -> u64 {
-        self.layout.sample_type
+    /// Returns the layout of the bodies of [`Self::take_samples`].
+    pub fn sample_layout(&self) -> SampleLayout {
+        let regs_user = event::registers(&self.request);
+        SampleLayout { sample_type: self.layout.sample_type, regs_user, ..SampleLayout::default() }
     }
 
     /// Returns the memory of the rings in bytes; constant during a run.

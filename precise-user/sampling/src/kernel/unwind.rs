@@ -4,11 +4,13 @@
 //! at once, and what a word refers to is written before it. An entry of a process has two words;
 //! its generation is odd while they may not belong together.
 
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use precise_common::unwind::{Process, Region, Rule};
 
-use super::map_memory::SharedMemory;
+use super::map_memory::{SharedMemory, page_size};
+use crate::error::SyscallError;
 
 /// The names of the maps in the object.
 const PROCESSES: &str = "PROCESSES";
@@ -184,6 +186,56 @@ impl UnwindMemory {
         }
     }
 
+    /// Creates arrays that no program reads. They take memory only where they are written.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the call that failed.
+    pub fn alone(sizes: UnwindSizes) -> Result<Self, SyscallError> {
+        let map = |_: &str, bytes: usize| {
+            let length = bytes.next_multiple_of(page_size());
+            let fd = rustix::fs::memfd_create(c"unwind", rustix::fs::MemfdFlags::CLOEXEC)
+                .map_err(|error| SyscallError { call: "memfd_create", source: error.into() })?;
+            rustix::fs::ftruncate(&fd, length as u64)
+                .map_err(|error| SyscallError { call: "ftruncate", source: error.into() })?;
+            SharedMemory::map(fd.as_fd(), bytes)
+        };
+        Self::map(sizes, map)
+    }
+
+    /// Returns a region; `None` beyond the end of the array.
+    pub fn region(&self, index: u32) -> Option<Region> {
+        let word = |at: usize| {
+            self.word(&self.regions, index as usize * size_of::<Region>() + at * 8).load(Ordering::Relaxed)
+        };
+        (index < self.sizes.regions).then(|| Region {
+            start: word(0),
+            end: word(1),
+            bias: word(2),
+            pages: word(3),
+            first: word(4) as u32,
+            kind: (word(4) >> 32) as u32,
+        })
+    }
+
+    /// Returns a page; `None` beyond the end of the array.
+    pub fn page(&self, index: u32) -> Option<u64> {
+        let at = index as usize * 8;
+        (index < self.sizes.pages).then(|| self.word(&self.pages, at).load(Ordering::Relaxed))
+    }
+
+    /// Returns the two rows of an element; `None` beyond the end of the array.
+    pub fn rows(&self, index: u32) -> Option<u64> {
+        let at = index as usize * 8;
+        (index < self.sizes.rows / 2).then(|| self.word(&self.rows, at).load(Ordering::Relaxed))
+    }
+
+    /// Returns a rule; `None` beyond the end of the array.
+    pub fn rule(&self, index: u32) -> Option<Rule> {
+        let at = index as usize * 8;
+        (index < self.sizes.rules).then(|| Rule(self.word(&self.rules, at).load(Ordering::Relaxed)))
+    }
+
     fn word<'a>(&self, memory: &'a SharedMemory, place: usize) -> &'a AtomicU64 {
         debug_assert!(place + 8 <= memory.len());
         // SAFETY: the callers have compared the place with the size of the array; it is aligned,
@@ -197,55 +249,23 @@ impl UnwindMemory {
 pub(crate) mod testing {
     use super::*;
     use precise_common::unwind::Memory;
-    use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
-
-    impl UnwindMemory {
-        /// Creates arrays that no program reads.
-        pub fn alone(sizes: UnwindSizes) -> Self {
-            let map = |_: &str, bytes: usize| {
-                // SAFETY: the name is a C string; the kernel returns a new descriptor or -1.
-                let fd = unsafe { libc::memfd_create(c"unwind".as_ptr(), 0) };
-                assert!(fd >= 0);
-                // SAFETY: the descriptor is new, and nothing else owns it.
-                let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-                let length = bytes.next_multiple_of(super::super::map_memory::page_size());
-                rustix::fs::ftruncate(&fd, length as u64).unwrap();
-                SharedMemory::map(fd.as_fd(), bytes)
-            };
-            Self::map(sizes, map).unwrap()
-        }
-    }
 
     /// The arrays as the program reads them, without the memory of a task.
     impl Memory for UnwindMemory {
         fn region(&self, index: u32) -> Option<Region> {
-            let word = |at: usize| {
-                self.word(&self.regions, index as usize * size_of::<Region>() + at * 8)
-                    .load(Ordering::Relaxed)
-            };
-            (index < self.sizes.regions).then(|| Region {
-                start: word(0),
-                end: word(1),
-                bias: word(2),
-                pages: word(3),
-                first: word(4) as u32,
-                kind: (word(4) >> 32) as u32,
-            })
+            Self::region(self, index)
         }
 
         fn page(&self, index: u32) -> Option<u64> {
-            let at = index as usize * 8;
-            (index < self.sizes.pages).then(|| self.word(&self.pages, at).load(Ordering::Relaxed))
+            Self::page(self, index)
         }
 
         fn rows(&self, index: u32) -> Option<u64> {
-            let at = index as usize * 8;
-            (index < self.sizes.rows / 2).then(|| self.word(&self.rows, at).load(Ordering::Relaxed))
+            Self::rows(self, index)
         }
 
         fn rule(&self, index: u32) -> Option<Rule> {
-            let at = index as usize * 8;
-            (index < self.sizes.rules).then(|| Rule(self.word(&self.rules, at).load(Ordering::Relaxed)))
+            Self::rule(self, index)
         }
 
         fn word(&self, _address: u64) -> Option<u64> {
@@ -271,13 +291,13 @@ pub(crate) mod testing {
 
     #[test]
     fn what_is_written_is_read() {
-        let memory = UnwindMemory::alone(UnwindSizes::within(0));
+        let memory = UnwindMemory::alone(UnwindSizes::within(0)).unwrap();
         let region = Region { start: 1, end: 2, bias: 3, pages: 4, first: 5, kind: 6 };
         memory.set_region(7, region);
         memory.set_row(9, 0xdead_beef);
         memory.set_process(3, 4711, 5, 77);
         assert_eq!(memory.region(7), Some(region));
-        assert_eq!(Memory::rows(&memory, 4), Some(0xdead_beef << 32));
+        assert_eq!(memory.rows(4), Some(0xdead_beef << 32));
         assert_eq!(memory.process(3), Process { identity: 4711 | 10 << 32, regions: 77 });
         // Beyond the ends nothing happens.
         memory.set_region(u32::MAX, region);

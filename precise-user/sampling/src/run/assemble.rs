@@ -1,7 +1,7 @@
 //! Turns cells into rows: decodes the cells, and names their addresses as of the time of the
 //! samples.
 
-mod chains;
+pub(crate) mod chains;
 
 use std::{ops::Range, sync::Arc};
 

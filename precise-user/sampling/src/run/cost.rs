@@ -239,6 +239,7 @@ impl Cost {
             process_ppm: millionths(process / elapsed),
             naming_ppm: millionths((process - files - self.reading()).max(0.0) / elapsed),
             files_ppm: millionths(files / elapsed),
+            unwinding: None,
             sample_measured_ns: measured.round() as u64,
             sample_assumed_ns: assumed as u64,
         }

@@ -6,8 +6,9 @@ use super::keeping::{Keeping, Kept, Writing};
 use super::running::{Opened, Running};
 use crate::error::{ErrorClass, SamplingError};
 use crate::run::plan::Plan;
+use crate::unwind::UnwindReport;
 use precise_capture::WriteError;
-use precise_model::{EventInfo, Machine, Meta, SCHEMA_VERSION};
+use precise_model::{EventInfo, Machine, Meta, Overhead, SCHEMA_VERSION};
 
 /// Reports the progress of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,8 +86,9 @@ pub async fn run(
     let end = run.until_end(plan.epoch, each).await?;
     let command = run.session.stop(end)?;
     run.end_epoch()?;
-    let unwound = run.end_unwinding().map(|report| report.notes).unwrap_or_default();
+    let UnwindReport { usage, notes: unwound } = run.end_unwinding().unwrap_or_default();
     let (overhead, changes, of_cost) = run.cost.finish(&run.session.events);
+    let overhead = Overhead { unwinding: (usage.room > 0).then_some(usage), ..overhead };
     run.session.end_command();
 
     let mut meta = Meta {

@@ -328,7 +328,8 @@ fn decide(
         // Their cost is part of the sample's, and the kernel looks them up before the program runs.
         let looked_up = wanted.callchain || wanted.phys_address || wanted.page_size;
         let wanted = WantedFields { time: looked_up, ..wanted };
-        let wanted = plan.stream.map_or(wanted, |stream| streamed(wanted, stream, request));
+        let wanted =
+            plan.stream.map_or(wanted, |stream| streamed(wanted, stream, plan.copied_stack(), request));
         let sampled =
             OpenRequest { encoding: encoding(request), rate: planned.rate, precise: *level, wanted };
         let leader = request.leader.as_deref().map(|leader| OpenRequest {
@@ -404,13 +405,22 @@ fn grouped(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> Planne
 }
 
 /// Adds the optional fields of a streaming run to the fields that the program reads.
-fn streamed(wanted: WantedFields, stream: Streaming, request: &EventRequest) -> WantedFields {
-    let Streaming { cgroup, raw, phys_address, page_size, .. } = stream;
+fn streamed(
+    wanted: WantedFields,
+    stream: Streaming,
+    stack_copy: u32,
+    request: &EventRequest,
+) -> WantedFields {
+    let Streaming { cgroup, raw, phys_address, page_size, chains, .. } = stream;
     let has_address = wanted.address;
     WantedFields {
         phys_address: wanted.phys_address || (phys_address && has_address),
         page_size: wanted.page_size || (page_size && has_address),
         cgroup: wanted.cgroup || cgroup,
+        // The program does not look at chains, so the kernel takes what the record needs.
+        callchain: chains,
+        kernel_chain_only: stack_copy > 0,
+        stack_copy,
         time: true,
         period: true,
         // Of the supported PMUs, only IBS adds raw data.

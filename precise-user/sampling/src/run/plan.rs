@@ -48,6 +48,13 @@ pub const MAX_RING_PAGES: usize = 1 << 18;
 /// Default memory of unwind tables, in bytes: enough for the code of a few hundred programs and
 /// libraries.
 pub const UNWIND_BYTES: u64 = 32 << 20;
+/// Default size of the copies of stacks of a streaming run, in bytes.
+pub const STACK_COPY: u32 = 16 << 10;
+/// The largest size of the copies of stacks, in bytes: a record has at most 64 KiB.
+pub const MAX_STACK_COPY: u32 = 65_528;
+/// Pages of each CPU's ring of a streaming run with call chains: a sample is a hundred times
+/// larger.
+pub const RING_PAGES_OF_CHAINS: usize = 1024;
 /// The largest memory of unwind tables, in bytes.
 pub const MAX_UNWIND_BYTES: u64 = 1 << 30;
 /// The largest number of frames of a chain that are unwound by tables.
@@ -190,6 +197,14 @@ impl Plan {
         }
     }
 
+    /// Returns how many bytes of the user stack each sample of a streaming run carries; 0 if none.
+    pub fn copied_stack(&self) -> u32 {
+        match self.stream {
+            Some(stream) if stream.chains && self.call_graph != CallGraph::FramePointers => stream.stack_copy,
+            _ => 0,
+        }
+    }
+
     /// Returns whether the program unwinds the user's part of call chains by tables.
     pub fn unwinds(&self) -> bool {
         self.call_graph != CallGraph::FramePointers && self.dimensions.contains(&Dimension::Stack)
@@ -218,6 +233,11 @@ pub struct Streaming {
     pub phys_address: bool,
     /// Whether each sample has the size of its page. This costs a page-table walk in the NMI.
     pub page_size: bool,
+    /// Whether each sample has its call chain.
+    pub chains: bool,
+    /// Bytes of the user stack that each sample carries if it has a call chain that is not unwound
+    /// by the kernel: a multiple of 8, at most [`MAX_STACK_COPY`].
+    pub stack_copy: u32,
 }
 
 impl Default for Streaming {
@@ -230,6 +250,8 @@ impl Default for Streaming {
             raw: false,
             phys_address: false,
             page_size: false,
+            chains: false,
+            stack_copy: STACK_COPY,
         }
     }
 }

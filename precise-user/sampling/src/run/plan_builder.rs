@@ -6,8 +6,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use super::kill_switch::KillSwitch;
 use super::plan::{
     BUDGET, CallGraph, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_DEPTH, MAX_LINES, MAX_RING_PAGES,
-    MAX_STACKS, MAX_UNWIND_BYTES, MIN_EPOCH, Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, UNWIND_BYTES,
-    default_cells, default_epoch, default_stacks,
+    MAX_STACK_COPY, MAX_STACKS, MAX_UNWIND_BYTES, MIN_EPOCH, Plan, Streaming, TABLE_BYTES, TABLE_CELLS,
+    Target, UNWIND_BYTES, default_cells, default_epoch, default_stacks,
 };
 use super::plan_error::PlanError;
 use super::{event_filter, opening};
@@ -515,6 +515,10 @@ impl PlanBuilder {
             if set {
                 return Err(PlanError::NotStreamed(what));
             }
+        }
+        let copy = streaming.stack_copy;
+        if copy == 0 || !copy.is_multiple_of(8) || copy > MAX_STACK_COPY {
+            return Err(PlanError::StackCopy(copy));
         }
         let pages = streaming.ring_pages;
         if pages.is_power_of_two() && pages <= MAX_RING_PAGES {

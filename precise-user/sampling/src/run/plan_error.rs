@@ -7,7 +7,7 @@ use crate::pmu::{EncodeError, Unsupported};
 use crate::run::event_filter::{CgroupError, FilterError};
 use precise_model::Dimension;
 
-use super::plan::{MAX_CELLS, MAX_DEPTH, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH};
+use super::plan::{MAX_CELLS, MAX_DEPTH, MAX_LINES, MAX_RING_PAGES, MAX_STACK_COPY, MAX_STACKS, MIN_EPOCH};
 
 /// An error in a plan. Its messages name values, not flags, because the flags belong to the caller.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,9 @@ pub enum PlanError {
     /// The filter does not fit the events, this machine, or the eBPF program.
     #[error(transparent)]
     Filter(#[from] FilterError),
+    /// The size of the copies of stacks, in bytes, is not possible.
+    #[error("copies of {0} bytes of stacks: they have from 8 to {MAX_STACK_COPY} bytes, a multiple of 8")]
+    StackCopy(u32),
     /// The memory of the unwind tables, in bytes, is not possible.
     #[error("unwind tables of {0} bytes: they take from 1 MiB to 1 GiB")]
     UnwindMemory(u64),

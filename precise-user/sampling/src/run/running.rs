@@ -21,11 +21,11 @@ use crate::run::budget::NamesBudget;
 use crate::run::cost::Cost;
 use crate::run::naming_thread::NamedFirst;
 use crate::run::opening::SampledEvent;
-use crate::run::plan::{CallGraph, Plan, PlannedEvent, Target};
+use crate::run::plan::{CallGraph, Plan, PlannedEvent};
 use crate::run::session::{RunEnd, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
-use crate::unwind::{Fallback, UnwindReport, UnwindTarget, Unwinder};
+use crate::unwind::{Fallback, UnwindReport, Unwinder};
 use precise_model::{Dimension, Epoch, EventInfo, Machine};
 
 /// Interval between reads of sideband and rings within an epoch, so that a burst of process starts
@@ -124,11 +124,7 @@ impl Opened {
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
         let around = NamedFirst::of(plan, plan.dimensions.contains(&Dimension::Thread));
-        let followed = match (&plan.target, session.waiting_command()) {
-            (_, Some(id)) => UnwindTarget::Command(id),
-            (Target::Processes(ids) | Target::Threads(ids), _) => UnwindTarget::These(ids.clone()),
-            (Target::All | Target::Command(_), None) => UnwindTarget::All,
-        };
+        let followed = session.unwind_target(plan);
         let allowance = plan.budget.map(|budget| Allowance::new(budget, plan.cpus.len()));
         let mut naming = Naming::start(assembler, processes, sink, events, allowance, around, || {
             early.append(&mut session.sideband());

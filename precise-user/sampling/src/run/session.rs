@@ -29,7 +29,8 @@ use crate::run::budget::NamesBudget;
 use crate::run::verdict;
 use crate::symbols::cgroup::{Cgroups, PerfEventOn};
 use crate::symbols::process::HistoryLimits;
-use crate::symbols::{Processes, SymbolOptions, Symbolizer};
+use crate::symbols::{Processes, SymbolOptions, Symbolizer, table_cache};
+use crate::unwind::UnwindTarget;
 use precise_model::digits::counted;
 use precise_model::{Dimension, EventInfo, RateChange};
 use precise_records::record::IdentifiedRecord;
@@ -160,7 +161,8 @@ impl Session {
             patterns => Some(Watch::start(patterns.to_vec(), sets)?),
         };
         // Not earlier: the new thread inherits the privileges of the thread that starts it.
-        let symbolizer = Symbolizer::spawn(SymbolOptions::default(), reader)
+        let symbols = SymbolOptions { caches: table_cache::folder(), ..SymbolOptions::default() };
+        let symbolizer = Symbolizer::spawn(symbols, reader)
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
         let whereabouts = Whereabouts {
             symbolizer,
@@ -221,6 +223,15 @@ impl Session {
     /// Returns the process id of the command, as long as it waits for its release.
     pub fn waiting_command(&self) -> Option<u32> {
         self.held.as_ref().map(|held| held.pid)
+    }
+
+    /// Returns whose code is unwound. To be called before the command is released.
+    pub fn unwind_target(&self, plan: &Plan) -> UnwindTarget {
+        match (&plan.target, self.waiting_command()) {
+            (_, Some(id)) => UnwindTarget::Command(id),
+            (Target::Processes(ids) | Target::Threads(ids), _) => UnwindTarget::These(ids.clone()),
+            (Target::All | Target::Command(_), None) => UnwindTarget::All,
+        }
     }
 
     /// Returns the sideband records since the last call.

@@ -4,6 +4,7 @@ use std::{process::ExitStatus, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::chains::StreamChains;
 use super::naming::StreamNaming;
 use super::worker::{EventSource, FateCounts, Round, StreamWork};
 use super::{Account, Sink, StreamField};
@@ -74,6 +75,7 @@ pub async fn run<S: Sink + 'static>(
         sources: session.events.iter().map(|event| source(event, &session.machine.cpu)).collect(),
         fields: fields.to_vec(),
         limit: plan.stream.and_then(|stream| stream.samples),
+        chains: StreamChains::new(plan, &session, &whereabouts.symbolizer)?,
         whereabouts,
         deadline: session.deadline(),
     };
@@ -124,7 +126,7 @@ fn source(event: &SampledEvent, cpu: &CpuId) -> EventSource {
         registers: ibs
             .then(|| Registers { fetch: request.pmu == "ibs_fetch", zen3_errata: cpu.ibs_zen3_errata() }),
         name: request.name.clone(),
-        sample_type: event.sampler.sample_type(),
+        layout: event.sampler.sample_layout(),
         exact: request.exactness == Exactness::Nature,
         stores: request.stores,
         // Nothing changes the rate of a streaming run, so software events keep their initial

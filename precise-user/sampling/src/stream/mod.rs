@@ -7,6 +7,7 @@
 //! lost has a counter: [`Account`].
 
 mod account;
+mod chains;
 mod choice;
 mod field;
 pub mod live;
@@ -20,7 +21,7 @@ use std::io;
 pub use account::{Account, AccountRow};
 pub use choice::{MissingField, choose_fields};
 pub use field::{StreamField, UnknownField};
-pub use named::NamedSample;
+pub use named::{NamedChain, NamedSample};
 
 /// A consumer of symbolized samples.
 pub trait Sink: Send {

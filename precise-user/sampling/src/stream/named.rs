@@ -5,7 +5,7 @@ use std::sync::Arc;
 use precise_common::data_src::DataSource;
 use precise_common::mode::in_kernel;
 
-use precise_model::{CodeLocation, DataLocation, Names, Reason};
+use precise_model::{ChainEnd, CodeLocation, DataLocation, Names, Reason};
 use precise_records::Registers;
 use precise_records::record::sample::Sample;
 
@@ -34,6 +34,18 @@ pub struct NamedSample<'a> {
     pub data: Option<&'a DataLocation>,
     /// The path of the cgroup, or why it is unknown.
     pub cgroup: Result<Arc<str>, Reason>,
+    /// The call chain; `None` if the run takes none.
+    pub chain: Option<NamedChain<'a>>,
+}
+
+/// The call chain of a sample.
+#[derive(Clone, Debug)]
+pub struct NamedChain<'a> {
+    /// The callers, the innermost first: the address of the call, and its location, whose address
+    /// may be that of another process that maps the same file.
+    pub callers: Vec<(u64, &'a CodeLocation)>,
+    /// Why there are no more; `None` if the kernel unwound, which does not say so.
+    pub end: Option<ChainEnd>,
 }
 
 impl NamedSample<'_> {

@@ -12,9 +12,11 @@ use std::{
 };
 
 use precise_common::data_src::DataSource;
+use precise_common::mode::in_kernel;
 use rustc_hash::FxHashMap;
 
-use super::{NamedSample, Sink, StreamField};
+use super::chains::{StreamChains, StreamedChain};
+use super::{NamedChain, NamedSample, Sink, StreamField};
 use crate::kernel::sampler::Taken;
 use crate::run::assemble::{CodeKey, code_key, in_batches, late_code, late_data, late_note};
 use crate::run::deadline::Deadline;
@@ -25,7 +27,7 @@ use crate::symbols::{CodeQuery, DataQuery, Processes, Symbolizer, Wait, addresse
 use precise_model::{CodeLocation, DataLocation, Name, Names, Reason};
 use precise_records::Registers;
 use precise_records::order::TimeOrder;
-use precise_records::record::sample::{Sample, decode};
+use precise_records::record::sample::{Sample, SampleLayout, decode};
 use precise_records::record::{IdentifiedRecord, MISC_EXACT_IP};
 
 /// The number of samples that are symbolized together.
@@ -54,7 +56,8 @@ pub(super) struct Round {
 #[derive(Clone, Debug)]
 pub(super) struct EventSource {
     pub name: String,
-    pub sample_type: u64,
+    /// The layout of its samples.
+    pub layout: SampleLayout,
     /// The format of its raw data; `None` if it is not known.
     pub registers: Option<Registers>,
     /// Whether all IPs are exact even if the record does not say so, as for page faults.
@@ -72,6 +75,8 @@ pub(super) struct StreamWork {
     pub fields: Vec<StreamField>,
     /// The number of samples after which the run ends; `None` for no limit.
     pub limit: Option<u64>,
+    /// Makes the call chains; `None` if the run takes none.
+    pub chains: Option<StreamChains>,
     pub whereabouts: Whereabouts,
     /// When addresses are no longer looked up.
     pub deadline: Deadline,
@@ -154,6 +159,7 @@ impl<S: Sink> Worker<S> {
             &mut self.work;
         let note = around.look(processes, |processes, wait| open_early(fields, processes, symbolizer, wait));
         self.ended.notes.extend(note);
+        self.work.chains.iter_mut().for_each(StreamChains::look_around);
     }
 
     /// Opens newly mapped files early, while they still exist.
@@ -178,20 +184,24 @@ impl<S: Sink> Worker<S> {
         self.ended.notes.append(&mut notes);
         self.ended.notes.extend(self.work.whereabouts.processes.counts().notes());
         self.ended.notes.extend(late_note(self.late));
+        self.ended.notes.extend(self.work.chains.take().into_iter().flat_map(StreamChains::notes));
         self.ended
     }
 
     fn round(&mut self, round: Round) {
         let Whereabouts { processes, cgroups, .. } = &mut self.work.whereabouts;
         follow(&round.sideband, processes, |id, path| cgroups.made(id, path));
+        if let Some(chains) = &mut self.work.chains {
+            chains.follow(&round.sideband);
+        }
         self.open_early();
         for (source, samples) in round.samples.into_iter().enumerate() {
-            let Some(EventSource { sample_type, exact, stores, period, .. }) = self.work.sources.get(source)
+            let Some(EventSource { layout, exact, stores, period, .. }) = self.work.sources.get(source)
             else {
                 continue;
             };
             for Taken { misc, body } in samples {
-                match decode(body, &(*sample_type).into()) {
+                match decode(body, layout) {
                     Ok(mut sample) => {
                         if *stores {
                             sample.data_src = sample.data_src.map(DataSource::as_store);
@@ -206,7 +216,11 @@ impl<S: Sink> Worker<S> {
         }
         let ready = self.order.round(round.began);
         self.write_all(&ready);
-        self.work.whereabouts.processes.forget_before(self.order.oldest());
+        let oldest = self.order.oldest();
+        if let Some(chains) = &mut self.work.chains {
+            chains.catch_up(oldest.min(round.began));
+        }
+        self.work.whereabouts.processes.forget_before(oldest);
     }
 
     fn write_all(&mut self, ready: &[Waiting]) {
@@ -221,7 +235,9 @@ impl<S: Sink> Worker<S> {
     }
 
     fn write(&mut self, chunk: &[Waiting]) {
+        self.forget_many();
         let code = self.locate_code(chunk);
+        let chains = self.locate_chains(chunk, &code);
         let (data, places) = self.locate_data(chunk);
         let (needs_comm, needs_thread, needs_cgroup) = (
             self.needs(|field| field == StreamField::Comm),
@@ -260,6 +276,13 @@ impl<S: Sink> Worker<S> {
                     Some(id) if needs_cgroup => cgroups.path(Hierarchy::PerfEvent, id),
                     _ => Err(Reason::NotRecorded),
                 },
+                chain: chains.get(index).map(|chain| NamedChain {
+                    callers: {
+                        let named = |(address, id): &(u64, usize)| Some((*address, self.code.get(*id)?));
+                        chain.callers.iter().filter_map(named).collect()
+                    },
+                    end: chain.end,
+                }),
             };
             let late = named.code.is_some_and(|code| code.function == NOT_IN_TIME)
                 || named.data.is_some_and(|data| data.variable == NOT_IN_TIME);
@@ -294,22 +317,32 @@ impl<S: Sink> Worker<S> {
 
     /// Returns the index of each sample's code location; empty if no field needs one.
     fn locate_code(&mut self, chunk: &[Waiting]) -> Vec<usize> {
-        if !self.needs(StreamField::needs_code) {
+        if self.work.chains.is_none() && !self.needs(StreamField::needs_code) {
             return Vec::new();
         }
+        let sampled = chunk.iter().map(|Waiting { sample, .. }| (sample, sample.ip, in_kernel(sample.ip)));
+        self.locate(sampled)
+    }
+
+    /// Forgets code locations if there are too many. What refers to them must be gone.
+    fn forget_many(&mut self) {
         if self.code.len() > REMEMBERED || self.names.bytes() > NAME_BYTES {
             self.code.clear();
             self.code_ids.clear();
             self.names = Names::default();
         }
+    }
+
+    /// Returns the index of the code location of each address, which is the kernel's or that of a
+    /// sample's process.
+    fn locate<'s>(&mut self, addresses: impl Iterator<Item = (&'s Sample, u64, bool)>) -> Vec<usize> {
         let mut queries = Vec::new();
-        let ids = chunk
-            .iter()
-            .map(|Waiting { sample, .. }| {
-                let query = if (sample.ip as i64) < 0 {
-                    CodeQuery::kernel(sample.ip)
-                } else {
-                    CodeQuery::user(&self.work.whereabouts.processes, sample.pid, sample.ip, &moment(sample))
+        let ids = addresses
+            .map(|(sample, address, kernel)| {
+                let processes = &self.work.whereabouts.processes;
+                let query = match kernel {
+                    true => CodeQuery::kernel(address),
+                    false => CodeQuery::user(processes, sample.pid, address, &moment(sample)),
                 };
                 let next = self.code.len() + queries.len();
                 *self.code_ids.entry(code_key(&query, sample.pid)).or_insert_with(|| {
@@ -332,6 +365,36 @@ impl<S: Sink> Worker<S> {
             }
         });
         ids
+    }
+
+    /// Returns the call chain of each sample; empty if the run takes none. `leaves` are the code
+    /// locations of the samples.
+    fn locate_chains(&mut self, chunk: &[Waiting], leaves: &[usize]) -> Vec<StreamedChain> {
+        let StreamWork {
+            chains: Some(chains),
+            whereabouts: Whereabouts { processes, symbolizer, .. },
+            deadline,
+            ..
+        } = &mut self.work
+        else {
+            return Vec::new();
+        };
+        let samples: Vec<&Sample> = chunk.iter().map(|waiting| &waiting.sample).collect();
+        let mut frames = chains.frames(&samples);
+        if !deadline.names_are_over() {
+            chains.cut(&samples, &mut frames, processes, symbolizer);
+        }
+        let addresses = samples.iter().zip(&frames).flat_map(|(sample, chain)| {
+            chain.frames.iter().map(move |frame| (*sample, frame.address, frame.kernel))
+        });
+        let ids = self.locate(addresses);
+        let mut rest = &ids[..];
+        let joined = frames.iter().zip(leaves).map(|(chain, leaf)| {
+            let (own, behind) = rest.split_at_checked(chain.frames.len()).unwrap_or_default();
+            rest = behind;
+            StreamedChain::join(&self.code, &self.names, *leaf, own, chain)
+        });
+        joined.collect()
     }
 
     /// Returns the data locations, and for each sample the index of its own; empty if no field

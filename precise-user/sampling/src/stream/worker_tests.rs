@@ -30,7 +30,7 @@ fn taken(time: u64, ip: u64, address: u64) -> Taken {
 fn source() -> EventSource {
     EventSource {
         name: "loads".into(),
-        sample_type: TYPE,
+        layout: TYPE.into(),
         registers: None,
         exact: false,
         stores: false,
@@ -103,7 +103,14 @@ fn work(sources: Vec<EventSource>, fields: &[StreamField], limit: Option<u64>) -
         cgroups: open_cgroups().unwrap(),
         processes: Processes::new(HistoryLimits::default()),
     };
-    StreamWork { sources, fields: fields.to_vec(), limit, whereabouts, deadline: Deadline::default() }
+    StreamWork {
+        sources,
+        fields: fields.to_vec(),
+        limit,
+        chains: None,
+        whereabouts,
+        deadline: Deadline::default(),
+    }
 }
 
 /// Processes these rounds. The flag is whether the worker wanted no more samples.

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::mapping::{MapKind, Mapped};
 use super::resolve::BatchResolver;
+use super::table_cache::{CacheCounts, TableKey};
 use super::vaddr::vaddr;
 use crate::reader::protocol::FileId;
 use crate::reader::unwind::UnwindInfo;
@@ -29,7 +30,8 @@ pub struct ContentId {
 }
 
 impl ContentId {
-    fn of(file: &File) -> Option<Self> {
+    /// Returns the identity of a file's content; `None` if the file has none.
+    pub(super) fn of(file: &File) -> Option<Self> {
         let metadata = file.metadata().ok()?;
         Some(Self {
             device: metadata.dev(),
@@ -39,6 +41,26 @@ impl ContentId {
             changed_ns: metadata.ctime_nsec(),
         })
     }
+
+    /// Returns the identity as bytes.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let Self { device, inode, size, changed_s, changed_ns } = *self;
+        let words = [device, inode, size, changed_s.cast_unsigned(), changed_ns.cast_unsigned()];
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+/// The unwind information of a file.
+#[derive(Clone, Debug)]
+pub struct FileUnwinding {
+    /// The path of the file; empty if it is not known.
+    pub path: String,
+    /// The information, or why it cannot be read, in words that follow the path.
+    pub info: Result<UnwindInfo, String>,
+    /// Whether it was made in an earlier run.
+    pub cached: bool,
+    /// What became of the tables on disk so far.
+    pub counts: CacheCounts,
 }
 
 /// The file of a mapping.
@@ -83,22 +105,32 @@ impl BatchResolver {
         Ok(CodeFile { content, bias })
     }
 
-    /// Returns the unwind information of a file that [`Self::code_file`] has returned lately, and
-    /// the path of the file.
-    ///
-    /// # Errors
-    ///
-    /// Returns why it cannot be read, in words that follow the path of the file, if that is known.
-    pub fn unwind_info(
-        &mut self,
-        content: ContentId,
-        frame_pointers: bool,
-    ) -> (String, Result<UnwindInfo, String>) {
+    /// Returns the unwind information of a file that [`Self::code_file`] has returned lately.
+    pub fn unwind_info(&mut self, content: ContentId, frame_pointers: bool) -> FileUnwinding {
         let open = self.contents.get(&content).and_then(|&id| Some((id, self.files.get(id)?)));
         let Some((id, open)) = open else {
-            return (String::new(), Err("was closed to make room for others".to_owned()));
+            let info = Err("was closed to make room for others".to_owned());
+            return FileUnwinding {
+                path: String::new(),
+                info,
+                cached: false,
+                counts: CacheCounts::default(),
+            };
         };
-        let info = self.reader.unwind(id, &open.file, frame_pointers);
-        (open.path.clone(), info.map_err(|trouble| format!("cannot be read: {trouble}")))
+        let path = open.path.clone();
+        let key = open.build_id.map(|build_id| TableKey { build_id, content, frame_pointers });
+        let mut cache = self.tables.as_mut().zip(key);
+        let kept = cache.as_mut().and_then(|(cache, key)| cache.get(key));
+        let cached = kept.is_some();
+        let info = match kept {
+            Some(info) => Ok(info),
+            None => self.reader.unwind(id, &open.file, frame_pointers),
+        };
+        if let (Some((cache, key)), Ok(info), false) = (&mut cache, &info, cached) {
+            cache.put(key, info);
+        }
+        let info = info.map_err(|trouble| format!("cannot be read: {trouble}"));
+        let counts = cache.map(|(cache, _)| cache.counts().clone()).unwrap_or_default();
+        FileUnwinding { path, info, cached, counts }
     }
 }

@@ -40,6 +40,7 @@ mod recent;
 mod resolve;
 mod return_sites;
 mod shared_maps;
+pub mod table_cache;
 mod vaddr;
 mod worker;
 
@@ -95,6 +96,8 @@ pub struct Recorded {
     /// Whether the recording was made on this host, so that device and inode of a mapped file can
     /// be compared.
     pub this_host: bool,
+    /// Whether the recorded kernel is the one that is running, so that its vDSO is that of here.
+    pub this_boot: bool,
     /// A copy of the recorded machine's `/proc/kallsyms`; `None`: kernel addresses have no names.
     pub kallsyms: Option<PathBuf>,
 }
@@ -112,6 +115,8 @@ pub struct SymbolOptions {
     /// Maximum number of files that are held open. Each needs two descriptors, or four with
     /// separate debug information. The least recently used file is closed to make room.
     pub max_files: usize,
+    /// Folder for what later runs use again ([`table_cache::folder`]); `None`: nothing is kept.
+    pub caches: Option<PathBuf>,
 }
 
 impl Default for SymbolOptions {
@@ -121,6 +126,7 @@ impl Default for SymbolOptions {
             debug_dirs: vec!["/usr/lib/debug".into(), "/lib/debug".into()],
             recorded: None,
             max_files: 256,
+            caches: None,
         }
     }
 }

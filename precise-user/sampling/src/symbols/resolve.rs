@@ -24,6 +24,7 @@ use super::notes::Notes;
 use super::procfs;
 use super::query::{CodeQuery, DataQuery};
 use super::recent::Recent;
+use super::table_cache::TableCache;
 use super::vaddr::vaddr;
 use crate::reader::protocol::{FileId, FileLine, Symbol};
 use crate::reader::{Reader, convert};
@@ -46,6 +47,8 @@ pub struct BatchResolver {
     pub(super) files: OpenFiles,
     /// The files of contents that were asked for lately.
     pub(super) contents: ContentFiles,
+    /// Unwind tables on disk; `None` if none are kept.
+    pub(super) tables: Option<TableCache>,
     /// Perf maps; `None` for a recording, because the processes with its process ids on this
     /// machine are different ones.
     perf_maps: Option<PerfMaps>,
@@ -54,8 +57,8 @@ pub struct BatchResolver {
     /// The vDSO and the length of its mapping in bytes; opened when first needed, because that
     /// starts the reader.
     vdso: OnceCell<Option<(FileId, u64)>>,
-    /// Whether the samples are from this machine, now.
-    live: bool,
+    /// Whether the samples are of the running kernel, whose vDSO processes have.
+    this_boot: bool,
     /// Earlier answers: a live run asks for the same addresses in every epoch.
     answers: Answers,
     /// The functions of perf maps that the present batch asks for.
@@ -79,6 +82,7 @@ impl BatchResolver {
             Symbolizer::builder().enable_demangling(false).set_debug_dirs(Some(&options.debug_dirs)).build();
         let recorded = options.recorded.clone();
         let live = recorded.is_none();
+        let this_boot = recorded.as_ref().is_none_or(|recorded| recorded.this_boot);
         let proc = options.root.join("proc");
         let kallsyms = match &recorded {
             None => Some(proc.join("kallsyms")),
@@ -90,11 +94,12 @@ impl BatchResolver {
             symbolizer,
             files,
             contents: ContentFiles::default(),
+            tables: options.caches.as_deref().map(TableCache::open),
             perf_maps: live.then(|| PerfMaps::new(proc)),
             kernel: KernelSymbols::new(options.root.clone(), kallsyms, live),
             vmlinux: vmlinux(&options.root).filter(|_| live),
             vdso: OnceCell::new(),
-            live,
+            this_boot,
             answers: Answers::default(),
             jit: FxHashMap::default(),
             notes: Notes::new(MAX_NOTES),
@@ -215,9 +220,9 @@ impl BatchResolver {
     }
 
     pub(super) fn vdso(&mut self) -> Option<(FileId, u64)> {
-        let Self { vdso, files, reader, live, .. } = self;
+        let Self { vdso, files, reader, this_boot, .. } = self;
         *vdso.get_or_init(|| {
-            let (file, length) = own_vdso().filter(|_| *live)?;
+            let (file, length) = own_vdso().filter(|_| *this_boot)?;
             Some((files.adopt(reader, file, "[vdso]").ok()?, length))
         })
     }

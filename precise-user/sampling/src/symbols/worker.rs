@@ -11,12 +11,11 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 
 use super::SymbolOptions;
-use super::code_file::{CodeFile, ContentId};
+use super::code_file::{CodeFile, ContentId, FileUnwinding};
 use super::mapping::Mapped;
 use super::query::{CodeQuery, DataQuery};
 use super::resolve::BatchResolver;
 use crate::reader::Reader;
-use crate::reader::unwind::UnwindInfo;
 use crate::rights;
 use precise_code::ReturnSite;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
@@ -32,7 +31,7 @@ enum Request {
     Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
     CodeFiles(Vec<Mapped>, Sender<Vec<Result<CodeFile, Reason>>>),
     ReturnSites(Vec<CodeQuery>, Sender<Vec<Option<ReturnSite>>>),
-    Unwind(ContentId, bool, Sender<(String, Result<UnwindInfo, String>)>),
+    Unwind(ContentId, bool, Sender<FileUnwinding>),
     /// The symbolizer is dropped, though others may still have a way to ask.
     End,
 }
@@ -51,14 +50,9 @@ impl CodeFiles {
         answer.recv().ok()
     }
 
-    /// Returns the path of a file and its unwind information, or why it cannot be read, in words
-    /// that follow the path; `None`: as in [`Self::find`]. `frame_pointers`: as in
-    /// [`Reader::unwind`].
-    pub fn unwind(
-        &self,
-        content: ContentId,
-        frame_pointers: bool,
-    ) -> Option<(String, Result<UnwindInfo, String>)> {
+    /// Returns the unwind information of a file; `None`: as in [`Self::find`]. `frame_pointers`: as
+    /// in [`Reader::unwind`].
+    pub fn unwind(&self, content: ContentId, frame_pointers: bool) -> Option<FileUnwinding> {
         let (reply, answer) = channel();
         self.0.send(Request::Unwind(content, frame_pointers, reply)).ok()?;
         answer.recv().ok()

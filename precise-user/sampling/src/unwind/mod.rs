@@ -11,8 +11,18 @@
 //! been published yet has chains of one frame, which end with
 //! [`precise_common::unwind::End::NotYet`].
 
+//!
+//! Copies of stacks are unwound by the same tables ([`StackUnwinder`]), in arrays that no program
+//! reads.
+
+mod copies;
 mod publisher;
 mod spaces;
+mod tables;
 mod thread;
 
-pub use thread::{Fallback, UnwindReport, UnwindTarget, Unwinder};
+pub use crate::kernel::event::UNWIND_REGISTERS;
+pub use copies::{StackUnwinder, UserPart, kernel_part};
+pub use tables::{Fallback, UnwindReport, UnwindTarget};
+pub use thread::Unwinder;
+pub(crate) use thread::concerns_code;

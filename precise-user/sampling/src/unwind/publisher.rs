@@ -80,6 +80,11 @@ impl Publisher {
             + self.processes.len() * 16
     }
 
+    /// Returns the size of the arrays in bytes.
+    pub fn room(&self) -> usize {
+        self.memory.sizes().bytes()
+    }
+
     /// Withdraws all processes and all tables.
     pub fn clear(&mut self) {
         let pids: Vec<u32> = self.processes.keys().copied().collect();
@@ -150,6 +155,12 @@ impl Publisher {
         true
     }
 
+    /// Returns the span of the regions of a process; `None` if it is not published.
+    pub fn regions(&self, pid: u32) -> Option<u64> {
+        let (entry, _) = self.processes.get(&pid)?;
+        Some(self.memory.process(*entry).regions)
+    }
+
     /// Removes a process.
     pub fn withdraw(&mut self, pid: u32) {
         let Some((entry, block)) = self.processes.remove(&pid) else { return };
@@ -199,13 +210,13 @@ impl Publisher {
 
 #[cfg(test)]
 mod tests {
-    use precise_common::unwind::{Memory as _, Process, find_region, find_rule};
+    use precise_common::unwind::{Process, find_region, find_rule};
 
     use super::*;
     use crate::kernel::unwind::UnwindSizes;
 
     fn publisher() -> Publisher {
-        Publisher::new(Arc::new(UnwindMemory::alone(UnwindSizes::within(0))))
+        Publisher::new(Arc::new(UnwindMemory::alone(UnwindSizes::within(0)).unwrap()))
     }
 
     /// As the program finds it.

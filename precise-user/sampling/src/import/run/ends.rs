@@ -14,7 +14,8 @@ use crate::reader::Reader;
 use crate::run::assemble::{Assembler, AssemblerOptions};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::container::Owners;
-use crate::symbols::{Recorded, SymbolOptions, Symbolizer};
+use crate::symbols::{Recorded, SymbolOptions, Symbolizer, table_cache};
+use crate::unwind::UnwindReport;
 use precise_model::{Dimension, EventInfo, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
 use precise_records::perf_data::{Features, ReadLoss};
 use precise_records::record::sample_bits as bit;
@@ -32,9 +33,15 @@ impl ImportRun<'_> {
         };
         let this_host = MachineInfo::read(&Root::default()).machine.host == self.reader.features().host;
         let kallsyms = self.options.kallsyms.clone();
-        let kallsyms = kallsyms.or_else(|| words::own_kallsyms(&self.images, this_host));
-        let recorded = Recorded { symfs: self.options.symfs.clone(), this_host, kallsyms };
-        let mut options = SymbolOptions { recorded: Some(recorded), ..SymbolOptions::default() };
+        let own_kallsyms = words::own_kallsyms(&self.images, this_host);
+        let this_boot = own_kallsyms.is_some();
+        let kallsyms = kallsyms.or(own_kallsyms);
+        let recorded = Recorded { symfs: self.options.symfs.clone(), this_host, this_boot, kallsyms };
+        let mut options = SymbolOptions {
+            recorded: Some(recorded),
+            caches: table_cache::folder(),
+            ..SymbolOptions::default()
+        };
         options.debug_dirs.splice(0..0, self.options.debug_dirs.iter().cloned());
         if let Some(home) = std::env::var_os("HOME") {
             // The directory in which `perf record` and `perf buildid-cache` store files.
@@ -42,6 +49,7 @@ impl ImportRun<'_> {
         }
         let symbolizer = Symbolizer::spawn(options, Reader::start()?)
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
+        self.callers.open_with(symbolizer.code_files());
         let address_granule = self.options.address_granule;
         let assembler_options = AssemblerOptions {
             dimensions: dimensions.clone(),
@@ -90,6 +98,7 @@ impl ImportRun<'_> {
         self.start_naming()?;
         let ready = self.queue.finish();
         self.take_all(ready)?;
+        self.count_overdue(true)?;
         self.end_epoch(self.clock.latest.saturating_add(1))?;
 
         self.odd.left_out = self.events.iter().fold(0, |sum, (of, account)| match of {
@@ -114,11 +123,18 @@ impl ImportRun<'_> {
             notes.push(words::ambiguous(assembler.ambiguous()));
         }
         let chained = |(of, _): &(Of, ImportAccount)| match of {
-            Of::Chosen { known, .. } => known.attr.has_call_chains(),
+            Of::Chosen { known, .. } => known.has_chains(),
             Of::Skipped { .. } => false,
         };
         if !by.dimensions().contains(&Dimension::Stack) && self.events.iter().any(chained) {
             notes.push(words::CHAINS_LEFT_OUT.to_owned());
+        }
+        // Before the symbolizer ends, which opens the files of code.
+        if let Some(UnwindReport { usage, notes: more }) = self.callers.report() {
+            if usage.tables > 0 {
+                notes.push(format!("copies of stacks were unwound: {usage}"));
+            }
+            notes.extend(more);
         }
         let (named, more) = assembler.finish();
         notes.extend(more);
@@ -199,7 +215,7 @@ fn has(known: &ImportedEvent, dimension: Dimension) -> bool {
         Dimension::Source => fields.data_source,
         Dimension::Latency => fields.latency || branches,
         Dimension::Outcome => fields.outcome || branches,
-        Dimension::Stack => attr.has_call_chains(),
+        Dimension::Stack => known.has_chains(),
         Dimension::PageSize => fields.address && attr.has(bit::DATA_PAGE_SIZE),
     }
 }

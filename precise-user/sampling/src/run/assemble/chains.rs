@@ -73,7 +73,8 @@ impl Assembler {
         let LocatedChain { frames, interrupted, end } = chain;
         let Some(leaf) = leaf else { return Chain::NONE };
         let cut = end.map_or(frames.len() >= MAX_FRAMES, |end| end == ChainEnd::TooDeep);
-        let stack = Stack { cut, end: *end, ..stack::join(&self.named, leaf, frames, *interrupted) };
+        let joined = stack::join(&self.named.code, &self.named.names, leaf, frames, *interrupted);
+        let stack = Stack { cut, end: *end, ..joined };
         let (before, bytes) = (self.named.stacks.len(), 2 * size_of_val(stack.callers.as_slice()));
         let id = self.stack_ids.intern(&mut self.named.stacks, stack);
         self.lists += if self.named.stacks.len() > before { bytes } else { 0 };
@@ -126,7 +127,7 @@ impl Assembler {
 
 /// Ends a chain that was unwound here before the first return address that is none, by what `site`
 /// says about each. Chains of the kernel, and of recordings, stay as they were delivered.
-fn cut(chain: &mut Frames, site: impl Fn(u64) -> Option<ReturnSite>) {
+pub(crate) fn cut(chain: &mut Frames, site: impl Fn(u64) -> Option<ReturnSite>) {
     let Some(end) = chain.end else { return };
     let mut handler_returns = false;
     let mut wrong = None;
@@ -153,7 +154,7 @@ fn cut(chain: &mut Frames, site: impl Fn(u64) -> Option<ReturnSite>) {
 }
 
 /// Returns whether a frame is a return address in user code.
-fn is_return(frame: TakenFrame) -> bool {
+pub(crate) fn is_return(frame: TakenFrame) -> bool {
     frame.is_return && !frame.kernel
 }
 

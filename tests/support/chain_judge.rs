@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chains::{ChainGroup, ChainsTaken, UserFrame};
+use crate::chains::{ChainGroup, ChainsTaken, UserFrame};
 
 /// How many differences of a kind are shown.
 const SHOWN: usize = 3;
