@@ -1,10 +1,10 @@
-//! One request over HTTP, with bounds: time and bytes of the answer. Redirects are not followed.
+//! Clients of HTTP, and one request with bounds: time and bytes of the answer. Redirects are not followed.
 
 use std::time::Duration;
 
 use precise_model::text::sanitize;
 use reqwest::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
-use reqwest::{Client, RequestBuilder, redirect};
+use reqwest::{Client, ClientBuilder, RequestBuilder, redirect};
 use tokio::runtime::Runtime;
 
 /// Timeout for a connection.
@@ -40,17 +40,9 @@ impl WebClient {
     ///
     /// Returns a sentence if it cannot be made: HTTPS needs the certificates of the machine.
     pub fn new(is_encrypted: bool, time: Duration, most: usize) -> Result<Self, String> {
-        // An error means that another provider was installed before, which is just as good.
-        let _installed = rustls::crypto::ring::default_provider().install_default();
         // Between two requests nobody looks after a connection, so none is kept.
-        let builder = Client::builder()
-            .connect_timeout(CONNECT)
-            .timeout(time)
-            .pool_max_idle_per_host(0)
-            .redirect(redirect::Policy::none())
-            .user_agent(concat!("precise/", env!("CARGO_PKG_VERSION")));
-        // Without TLS, the authorities of the machine are not needed.
-        let builder = if is_encrypted { builder } else { builder.tls_certs_only([]) };
+        let builder =
+            client(is_encrypted).timeout(time).pool_max_idle_per_host(0).redirect(redirect::Policy::none());
         let client = builder.build().map_err(|error| innermost(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("the client does not start: {error}"))?;
@@ -102,9 +94,19 @@ impl WebClient {
     }
 }
 
+/// Returns what all clients have in common.
+pub(crate) fn client(is_encrypted: bool) -> ClientBuilder {
+    // An error means that another provider was installed before, which is just as good.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let builder =
+        Client::builder().connect_timeout(CONNECT).user_agent(concat!("precise/", env!("CARGO_PKG_VERSION")));
+    // Without TLS, the authorities of the machine are not needed.
+    if is_encrypted { builder } else { builder.tls_certs_only([]) }
+}
+
 /// Returns the innermost cause of an error, because the outer errors of the client repeat the
 /// address.
-fn innermost(error: &dyn std::error::Error) -> String {
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(cause) = inner.source() {
         inner = cause;

@@ -115,7 +115,8 @@ impl Judged {
 fn judge(folder: &Path, program: &Path) -> Result<Judged> {
     let file = folder.join("faults.parquet").display().to_string();
     let run = ["record", "-q", "-e", "page-faults", "-c", "1", "--granule", "1", "--by", "ip,address,thread"];
-    let ended = precise([&run[..], &["-o", &file, "--", &program.display().to_string()]].concat())?.expect(0)?;
+    let ended =
+        precise([&run[..], &["-o", &file, "--", &program.display().to_string()]].concat())?.expect(0)?;
     let printed = Printed::of(&ended.stdout)?;
     ensure!(!printed.objects.is_empty() && !printed.members.is_empty(), "{}", ended.stdout);
     let by = ["report", "-i", &file, "--json", "-n", "1000000", "--by", "field,address"];

@@ -488,7 +488,11 @@ fn advised(folder: &Path, program: &Path, source: &str, name: &str) -> Result<(s
 }
 
 /// What must hold of each member, and of the whole: `each` makes a line of a name and its offset.
-fn assertions(advice: &serde_json::Value, each: impl Fn(&str, u64) -> String, whole: String) -> Result<String> {
+fn assertions(
+    advice: &serde_json::Value,
+    each: impl Fn(&str, u64) -> String,
+    whole: String,
+) -> Result<String> {
     let mut text = String::new();
     for member in advice["members"].as_array().context("members")? {
         let (name, offset) = (member["name"].as_str().context("a name")?, member["offset"].as_u64());
@@ -503,8 +507,9 @@ fn the_advised_struct_of_cpp_compiles() -> Result<()> {
     let program = cpp(folder.path(), "shared", SHARED_CPP)?;
     let (advice, source) = advised(folder.path(), &program, SHARED_CPP, "book::Order")?;
     let size = advice["size"].as_u64().context("a size")?;
-    let each =
-        |name: &str, offset| format!("static_assert(offsetof(book::Order, {name}) == {offset}, \"{name}\");\n");
+    let each = |name: &str, offset| {
+        format!("static_assert(offsetof(book::Order, {name}) == {offset}, \"{name}\");\n")
+    };
     let whole = format!("static_assert(sizeof(book::Order) == {size}, \"size\");\n");
     let source = source + &assertions(&advice, each, whole)?;
     let file = folder.path().join("advised.cc").display().to_string();
@@ -518,14 +523,16 @@ fn the_advised_struct_of_rust_compiles() -> Result<()> {
     let program = rust(folder.path(), "shared", SHARED_RUST)?;
     let (advice, source) = advised(folder.path(), &program, SHARED_RUST, "shared::book::Order")?;
     let size = advice["size"].as_u64().context("a size")?;
-    let each =
-        |name: &str, offset| format!("    assert!(std::mem::offset_of!(Order, {name}) == {offset}, \"{name}\");\n");
+    let each = |name: &str, offset| {
+        format!("    assert!(std::mem::offset_of!(Order, {name}) == {offset}, \"{name}\");\n")
+    };
     let whole = format!("    assert!(size_of::<Order>() == {size});\n");
     // Its members are private, so what is said of them is said beside it.
     let said = assertions(&advice, each, whole)?;
     let (start, _) = source.split_once("use book::Order;").context("the use")?;
     let start = start.trim_end().strip_suffix('}').context("the end of the module")?;
-    let source = format!("#![crate_type = \"lib\"]\n#![allow(unused)]\n{start}\nconst _: () = {{\n{said}}};\n}}\n");
+    let source =
+        format!("#![crate_type = \"lib\"]\n#![allow(unused)]\n{start}\nconst _: () = {{\n{said}}};\n}}\n");
     let file = folder.path().join("advised.rs").display().to_string();
     std::fs::write(&file, &source)?;
     let out = folder.path().join("advised.rmeta").display().to_string();

@@ -215,7 +215,15 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let precise = release()?;
             let (sources, server) = (sources_of_programs()?, described_server()?);
             let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--release", "--package", "precise-tests", "--bin", "bench-types"]);
+            bench.args([
+                "run",
+                "--locked",
+                "--release",
+                "--package",
+                "precise-tests",
+                "--bin",
+                "bench-types",
+            ]);
             process::run(bench.arg("--").arg(precise).arg(sources).arg(server).args(page))
         }
         Bench::Import { size, distinct } => {
@@ -265,7 +273,8 @@ fn release() -> Result<PathBuf> {
 
 /// Returns the folder with the sources of the programs whose types are measured.
 fn sources_of_programs() -> Result<PathBuf> {
-    const SOURCES: [(&str, &str); 3] = [("zstd", "libzstd"), ("sqlite", "sqlite3"), ("postgres", "postgresql-15")];
+    const SOURCES: [(&str, &str); 3] =
+        [("zstd", "libzstd"), ("sqlite", "sqlite3"), ("postgres", "postgresql-15")];
     let folder = checkout::target().join("bench-types");
     if SOURCES.iter().any(|(name, _)| !folder.join(name).exists()) {
         let apt = Apt::of_sources(folder.join("apt"))?;
@@ -281,7 +290,15 @@ fn sources_of_programs() -> Result<PathBuf> {
 fn described_server() -> Result<PathBuf> {
     let target = checkout::target().join("bench-types/target");
     let mut build = process::cargo();
-    build.args(["build", "--locked", "--release", "--package", "precise-tests", "--bin", "bench-types-server"]);
+    build.args([
+        "build",
+        "--locked",
+        "--release",
+        "--package",
+        "precise-tests",
+        "--bin",
+        "bench-types-server",
+    ]);
     build.env("CARGO_TARGET_DIR", &target).env("CARGO_PROFILE_RELEASE_DEBUG", "2");
     process::run(build.env("CARGO_PROFILE_RELEASE_STRIP", "none"))?;
     Ok(target.join("release/bench-types-server"))

@@ -49,8 +49,6 @@ pub(super) struct Bucket {
 impl Bucket {
     /// Prepares the client. Credentials, region and endpoint come from the AWS_* variables.
     pub(super) fn open(bucket: &str, prefix: &str) -> Result<Self, Failure> {
-        // An error means that another provider was installed before, which is just as good.
-        let _installed = rustls::crypto::ring::default_provider().install_default();
         let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
         // The AWS tools also accept an endpoint without TLS from these variables, for a store in
         // the same rack or for a test.

@@ -15,6 +15,8 @@ use object_store::client::{
 use object_store::{ClientConfigKey, ClientOptions};
 use reqwest::{Body, Client, Request, Url};
 
+use crate::web;
+
 /// Makes the clients of one store.
 #[derive(Debug)]
 pub(super) struct S3Connector {
@@ -33,14 +35,10 @@ impl HttpConnector for S3Connector {
             options.get_config_value(&ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
         let connect = options.get_config_value(&ClientConfigKey::ConnectTimeout);
         let connect = connect.and_then(|value| value.strip_suffix('s')?.parse().ok());
-        let builder = Client::builder()
+        let client = web::client(!plain)
             .connect_timeout(connect.map_or(self.connect, Duration::from_secs))
             .timeout(self.request)
             .https_only(!plain)
-            .user_agent(concat!("precise/", env!("CARGO_PKG_VERSION")));
-        // Without TLS, the authorities of the machine are not needed.
-        let builder = if plain { builder.tls_certs_only([]) } else { builder };
-        let client = builder
             .build()
             .map_err(|error| object_store::Error::Generic { store: "S3", source: Box::new(error) })?;
         Ok(HttpClient::new(S3Client(client)))

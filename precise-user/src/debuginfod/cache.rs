@@ -28,13 +28,13 @@ impl DebugCache {
     /// Returns the file of a build id, in hexadecimal digits; `None` if there is none.
     pub fn find(&self, id: &str) -> Option<File> {
         let path = self.folder.as_ref()?.join(id).join(NAME);
-        // elfutils keeps an empty file for what no server has, which may be true no longer. Opening
-        // a pipe would wait.
-        let found = fs::metadata(&path).ok()?;
-        if !found.is_file() || found.len() == 0 {
-            return None;
-        }
-        File::open(path).ok()
+        // The folder may belong to somebody else than this process: opening a pipe would wait, and
+        // a link may lead anywhere.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        // elfutils keeps an empty file for what no server has, which may be true no longer.
+        let found = file.metadata().ok()?;
+        (found.is_file() && found.len() > 0).then_some(file)
     }
 
     /// Begins a file. It gets its name when it is complete.
@@ -45,14 +45,15 @@ impl DebugCache {
             return Ok(NewEntry { file, partial: None, path: PathBuf::new() });
         };
         let cannot = |path: &Path, error: io::Error| {
-            format!(
-                "cannot write {}: {error}; DEBUGINFOD_CACHE_PATH names another folder",
-                path.display()
-            )
+            format!("cannot write {}: {error}; DEBUGINFOD_CACHE_PATH names another folder", path.display())
         };
         self.remove_unused(folder);
         let own = folder.join(id);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&own).map_err(|error| cannot(&own, error))?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&own)
+            .map_err(|error| cannot(&own, error))?;
         // Another client may fetch the same file.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let partial = own.join(format!("{NAME}.{}-{}.partial", std::process::id(), now.as_nanos()));
@@ -74,9 +75,10 @@ impl DebugCache {
     fn remove_unused(&self, folder: &Path) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.flatten().take(MAX_FOLDERS) {
-            let is_id = entry.file_name().to_str().is_some_and(|name| {
-                name.len() > 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
-            });
+            let is_id = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| name.len() > 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()));
             let Some(files) = fs::read_dir(entry.path()).ok().filter(|_| is_id) else { continue };
             for file in files.flatten().take(MAX_FOLDERS) {
                 let ours = file.file_name().to_str().is_some_and(|name| name.starts_with(NAME));

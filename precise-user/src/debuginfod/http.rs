@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use precise_model::text::sanitize;
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Client, StatusCode, Url};
 use tokio::runtime::Runtime;
@@ -12,9 +11,8 @@ use tokio::runtime::Runtime;
 use super::DebuginfodSettings;
 use super::files::{DebugSource, SourceError};
 use crate::error::{ExitClass, Failure};
+use crate::web::{self, innermost};
 
-/// Timeout for a connection.
-const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 3;
 
@@ -40,18 +38,12 @@ impl HttpSource {
             let what = format!("cannot ask {shown} of DEBUGINFOD_URLS: {what}");
             Failure::new(ExitClass::Usage, what)
         };
-        // An error means that another provider was installed before, which is just as good.
-        let _installed = rustls::crypto::ring::default_provider().install_default();
         let url = Url::parse(server).map_err(|error| invalid("a server", error.to_string()))?;
         let shown = shown(&url);
-        let builder = Client::builder()
-            .connect_timeout(CONNECT)
+        let builder = web::client(url.scheme() == "https")
             .read_timeout(settings.timeout)
             .timeout(settings.longest)
-            .redirect(Policy::custom(redirected))
-            .user_agent(concat!("precise/", env!("CARGO_PKG_VERSION")));
-        // Without TLS, the authorities of the machine are not needed.
-        let builder = if url.scheme() == "https" { builder } else { builder.tls_certs_only([]) };
+            .redirect(Policy::custom(redirected));
         let client = builder.build().map_err(|error| {
             invalid(&shown, innermost(&error))
                 .advise("HTTPS needs the certificates of ca-certificates, or SSL_CERT_FILE.")
@@ -153,14 +145,4 @@ fn describe(error: &reqwest::Error) -> String {
         "the connection broke"
     };
     format!("{what}: {}", innermost(error))
-}
-
-/// Returns the innermost cause of an error, because the outer errors of the client repeat the
-/// address.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut inner = error;
-    while let Some(cause) = inner.source() {
-        inner = cause;
-    }
-    sanitize(&inner.to_string())
 }

@@ -51,6 +51,7 @@ fn open(settings: DebuginfodSettings, tell: fn(&str)) -> Result<Box<dyn DebugSer
 #[cfg(not(feature = "s3"))]
 fn open(_settings: DebuginfodSettings, _tell: fn(&str)) -> Result<Box<dyn DebugServer>, Failure> {
     let what = "cannot ask the servers of DEBUGINFOD_URLS: this precise was built without the feature `s3`";
-    Err(Failure::new(crate::error::ExitClass::Unsupported, what)
-        .advise("Build precise with its default features, which have an HTTP client; or unset DEBUGINFOD_URLS."))
+    Err(Failure::new(crate::error::ExitClass::Unsupported, what).advise(
+        "Build precise with its default features, which have an HTTP client; or unset DEBUGINFOD_URLS.",
+    ))
 }

@@ -89,7 +89,8 @@ fn nobody_is_asked_whom_the_environment_does_not_name() {
     assert_eq!(two.servers, ["http://a", "https://b:8002/x"]);
     assert_eq!(two.cache.as_deref(), Some(Path::new("/h/.cache/debuginfod_client")));
     assert_eq!((two.timeout.as_secs(), two.longest.as_secs(), two.largest), (90, 600, 1 << 30));
-    let other = [("DEBUGINFOD_MAXSIZE", "1000"), ("DEBUGINFOD_TIMEOUT", "7"), ("DEBUGINFOD_CACHE_PATH", "/c")];
+    let other =
+        [("DEBUGINFOD_MAXSIZE", "1000"), ("DEBUGINFOD_TIMEOUT", "7"), ("DEBUGINFOD_CACHE_PATH", "/c")];
     let other = settings(&other);
     assert_eq!((other.largest, other.timeout.as_secs()), (1000, 7));
     assert_eq!(other.cache.as_deref(), Some(Path::new("/c")));
@@ -157,6 +158,19 @@ fn the_empty_file_of_elfutils_is_none() {
     File::create(folder.path().join(ID).join("debuginfo")).unwrap();
     let mut files = files(vec![Prepared::new(has)], Some(folder.path()));
     assert_eq!(content(files.debug_info(&id()).unwrap()), "debug");
+}
+
+#[test]
+fn only_regular_files_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join(ID);
+    std::fs::create_dir(&own).unwrap();
+    let cache = DebugCache::new(Some(folder.path().to_owned()));
+    std::os::unix::fs::symlink("/proc/self/exe", own.join("debuginfo")).unwrap();
+    assert!(cache.find(ID).is_none());
+    std::fs::remove_file(own.join("debuginfo")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(own.join("debuginfo")).status().unwrap();
+    assert!(made.success() && cache.find(ID).is_none());
 }
 
 #[test]

@@ -105,7 +105,8 @@ impl RealProgram {
         };
         let binary = folder.join(binary);
         if !binary.exists() {
-            let shell = Command::new("sh").args(["-ec", steps]).current_dir(&folder).stdout(Stdio::null()).status();
+            let shell =
+                Command::new("sh").args(["-ec", steps]).current_dir(&folder).stdout(Stdio::null()).status();
             let status = shell.with_context(|| format!("{}: are the sources there?", folder.display()))?;
             ensure!(status.success() && binary.exists(), "its build ended with {status}");
         }
@@ -177,7 +178,9 @@ impl RealProgram {
                 line.clear();
                 ensure!(from.read_line(&mut line)? > 0, "the server has closed the connection");
                 match line.trim_end().split_once(": ") {
-                    Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse()?,
+                    Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                        length = value.parse()?
+                    }
                     None if line.trim_end().is_empty() => break,
                     _ => {}
                 }

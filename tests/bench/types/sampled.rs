@@ -71,7 +71,15 @@ pub fn accesses(
 fn program_reason(reason: &str) -> bool {
     matches!(
         reason,
-        "no-register" | "conflict" | "no-type" | "outside" | "index" | "vector" | "several" | "not-decoded" | "too-large"
+        "no-register"
+            | "conflict"
+            | "no-type"
+            | "outside"
+            | "index"
+            | "vector"
+            | "several"
+            | "not-decoded"
+            | "too-large"
     )
 }
 

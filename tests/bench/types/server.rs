@@ -99,8 +99,9 @@ async fn serve() -> Result<()> {
                 let body = book.borrow_mut().order(number);
                 async move { Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(body)))) }
             });
-            let _closed =
-                hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            let _closed = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
         });
     }
 }

@@ -107,7 +107,9 @@ impl Apt {
         let unpacked = dir.join(format!("{name}.partial"));
         fs::create_dir_all(&unpacked)?;
         let archive = dir.join(released);
-        sh::run(Command::new("tar").arg("-xf").arg(archive).args(["--strip-components=1", "-C"]).arg(&unpacked))?;
+        sh::run(
+            Command::new("tar").arg("-xf").arg(archive).args(["--strip-components=1", "-C"]).arg(&unpacked),
+        )?;
         fs::rename(&unpacked, dir.join(name))?;
         Ok(())
     }
