@@ -9,6 +9,7 @@ use precise_records::record::BuildId;
 use precise_sampling::symbols::DebugServer as _;
 
 use super::DebuginfodSettings;
+use super::cache::DebugCache;
 use super::files::{DebugFiles, DebugSource, SourceError};
 use crate::error::Failure;
 
