@@ -23,6 +23,10 @@ pub fn compare(release: &Release, target: &str, made: &Path) -> Result<()> {
         fs::remove_dir_all(&clone).with_context(|| format!("cannot remove {}", clone.display()))?;
     }
     process::run(Command::new("git").args(["clone", "--quiet"]).arg(checkout::root()).arg(&clone))?;
+    // The branch may have moved while the release was built.
+    let mut checkout = Command::new("git");
+    checkout.arg("-C").arg(&clone).args(["checkout", "--quiet", "--detach", &release.commit]);
+    process::run(&mut checkout)?;
     let mut cargo = process::cargo();
     cargo.args(["xtask", "dist", "--target", target]).current_dir(&clone);
     // The clone has a target folder of its own, below it.
