@@ -24,9 +24,9 @@ pub fn compare(release: &Release, target: &str, made: &Path) -> Result<()> {
     }
     process::run(Command::new("git").args(["clone", "--quiet"]).arg(checkout::root()).arg(&clone))?;
     // The branch may have moved while the release was built.
-    let mut checkout = Command::new("git");
-    checkout.arg("-C").arg(&clone).args(["checkout", "--quiet", "--detach", &release.commit]);
-    process::run(&mut checkout)?;
+    let mut detach = Command::new("git");
+    detach.arg("-C").arg(&clone).args(["checkout", "--quiet", "--detach", &release.commit]);
+    process::run(&mut detach)?;
     let mut cargo = process::cargo();
     cargo.args(["xtask", "dist", "--target", target]).current_dir(&clone);
     // The clone has a target folder of its own, below it.
