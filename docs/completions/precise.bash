@@ -2610,12 +2610,16 @@ _precise() {
             return 0
             ;;
         precise__subcmd__mcp)
-            opts="-h --allow-record --symfs --source --color --width --no-pager --help"
+            opts="-h --token-file --allow-record --symfs --source --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --symfs)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -764,6 +764,7 @@ complete -c precise -n "__fish_precise_using_subcommand export" -l width -d 'Mak
 complete -c precise -n "__fish_precise_using_subcommand export" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand export" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand mcp" -l token-file -d 'Send the token in this file (mode 600) to the running serve' -r -F
 complete -c precise -n "__fish_precise_using_subcommand mcp" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand mcp" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand mcp" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''

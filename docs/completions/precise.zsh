@@ -1075,6 +1075,7 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 ;;
 (mcp)
 _arguments "${_arguments_options[@]}" : \
+'--token-file=[Send the token in this file (mode 600) to the running serve]:FILE:_files' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
@@ -1083,7 +1084,7 @@ _arguments "${_arguments_options[@]}" : \
 '--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-':place -- Folder of captures, a capture, or s3\://BUCKET/PREFIX:_files' \
+':place -- Folder of captures, a capture, s3\://BUCKET/PREFIX, or the address of a running serve:_files' \
 && ret=0
 ;;
 (list)
