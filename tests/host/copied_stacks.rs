@@ -28,8 +28,8 @@ fn forest(folder: &Path) -> Result<String> {
 /// Records the page faults of the forest in user space by perf, with copies of this number of bytes
 /// of stack.
 ///
-/// perf 6.1 aborts on Linux 6.18 when it reads the kernel's build ids (util/build-id.c). So it looks
-/// for none (`-B`), and does not sample the kernel.
+/// perf 6.1 aborts on Linux 6.18 when it reads the kernel's build ids (util/build-id.c). So it
+/// looks for none (`-B`), and does not sample the kernel.
 fn recorded(folder: &Path, program: &str, bytes: u32) -> Result<(String, String)> {
     let (data, capture) = (folder.join("perf.data"), folder.join("x.parquet"));
     let (data, capture) = (data.display().to_string(), capture.display().to_string());

@@ -320,7 +320,8 @@ fn registers(body: &mut Bytes, mask: u64) -> Result<UserRegisters, SampleError> 
 }
 
 /// Reads a copy of the stack: the size that was asked for, that many bytes, and unless there are
-/// none, the number of those that could be read (perf_output_sample_ustack(), kernel/events/core.c).
+/// none, the number of those that could be read (perf_output_sample_ustack(),
+/// kernel/events/core.c).
 fn user_stack(body: &mut Bytes) -> Result<UserStack, SampleError> {
     let size = body.try_get_u64_ne()?;
     let start = body.clone();

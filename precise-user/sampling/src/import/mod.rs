@@ -2,8 +2,8 @@
 //!
 //! The path of a sample: [`precise_records::perf_data`] reads the records, `events` describes the
 //! fields of each event's samples, `sample` builds the map key like the eBPF program, `queue` sorts
-//! samples and sideband by time, `callers` unwinds, `cells` aggregates them, and the assembler of live runs joins the
-//! cells with the process events. Each epoch is written when it ends.
+//! samples and sideband by time, `callers` unwinds, `cells` aggregates them, and the assembler of
+//! live runs joins the cells with the process events. Each epoch is written when it ends.
 //!
 //! Memory is bounded for any file: the queue holds 64 MiB, an epoch holds 131,072 cells and 64 MiB
 //! of call chains, and names are forgotten when there are too many. These limits lose no samples.

@@ -23,8 +23,8 @@ use super::code_file::ContentId;
 use crate::reader::unwind::UnwindInfo;
 use precise_records::record::BuildId;
 
-/// The first bytes of an entry. The last two are the format, which is raised when the same file gets
-/// another table.
+/// The first bytes of an entry. The last two are the format, which is raised when the same file
+/// gets another table.
 const MAGIC: [u8; 8] = *b"PRUNWI01";
 /// The bytes before the table: [`MAGIC`] and the checksum of all that follows.
 const HEAD: usize = MAGIC.len() + size_of::<u32>();
