@@ -406,25 +406,25 @@ struct Order {
     long id; std::uint64_t seq; double price; Point at; Side side; const char *name;
     std::string label; std::vector<Point> path; std::unique_ptr<Order> next;
     long (*rate)(const Order &); unsigned short cells[2][3]; struct { int a; long b; } pair;
-    Order *links[4]; std::function<void()> call; bool open; char rest[3800];
+    Order *links[4]; std::function<void()> call; bool open; char rest[7975];
 };
 //>
 }
 using book::Order;
 enum { N = 120 };
-static char *all;
+static Order *all;
 static long sum;
-static Order &order(long i) { return *reinterpret_cast<Order *>(all + i * 8192); }
-[[gnu::noinline]] static void match_loop() { for (long i = 0; i < N; i++) order(i).seq = i; }
-[[gnu::noinline]] static void scan() { for (long i = 0; i < N; i++) sum += order(i).seq; }
-[[gnu::noinline]] static void value() { for (long i = 0; i < N; i++) sum += (long)order(i).price; }
-static void run(void (*with)()) {
-    std::thread(with).join();
-    madvise(all, N * 8192L, MADV_DONTNEED);
+[[gnu::noinline]] void match_loop(Order *o) { for (long i = 0; i < N; i++) o[i].seq = i; }
+[[gnu::noinline]] void scan(Order *o) { for (long i = 0; i < N; i++) sum += o[i].seq; }
+[[gnu::noinline]] void value(Order *o) { for (long i = 0; i < N; i++) sum += (long)o[i].price; }
+static void run(void (*with)(Order *)) {
+    std::thread(with, all).join();
+    madvise((void *)all, N * 8192L, MADV_DONTNEED);
 }
+static_assert(sizeof(Order) == 8192, "each object begins a page");
 int main() {
-    all = (char *)mmap(nullptr, N * 8192L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    madvise(all, N * 8192L, MADV_NOHUGEPAGE);
+    all = (Order *)mmap(nullptr, N * 8192L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise((void *)all, N * 8192L, MADV_NOHUGEPAGE);
     run(match_loop);
     run(scan);
     run(value);
@@ -450,22 +450,24 @@ pub struct Order {
     pub label: String, pub path: Vec<Point>, pub next: Option<Box<Order>>, pub level: super::book::deep::Level,
     pub rate: fn(&Order) -> u64, pub cells: [[u16; 3]; 2], pub open: bool, pub map: BTreeMap<u32, String>,
     pub by: HashMap<String, u64>, pub hits: AtomicU64, pub shared: Arc<Mutex<u64>>, pub own: Rc<RefCell<Vec<u8>>>,
-    pub call: Option<Box<dyn Fn(u64) -> u64>>, pub pair: (u8, u32), pub raw: *mut Order, pub rest: [u8; 3800],
+    pub call: Option<Box<dyn Fn(u64) -> u64>>, pub pair: (u8, u32), pub raw: *mut Order, pub rest: [u8; 7930],
 }
 //>
 }
 use book::Order;
 const N: usize = 120;
 unsafe extern "C" { fn madvise(start: *mut u8, length: usize, advice: i32) -> i32; }
-#[inline(never)] fn match_loop(all: usize) { for i in 0..N { order(all, i).seq = i as u64; } }
-#[inline(never)] fn scan(all: usize) -> u64 { (0..N).map(|i| order(all, i).seq).sum() }
-#[inline(never)] fn value(all: usize) -> u64 { (0..N).map(|i| order(all, i).price as u64).sum() }
-fn order(all: usize, i: usize) -> &'static mut Order { unsafe { &mut *((all + i * 8192) as *mut Order) } }
+const _: () = assert!(size_of::<Order>() == 8192);
+#[inline(never)] fn match_loop(all: &mut [Order]) { for (i, o) in all.iter_mut().enumerate() { o.seq = i as u64; } }
+#[inline(never)] fn scan(all: &[Order]) -> u64 { let mut sum = 0; for o in all { sum += o.seq; } sum }
+#[inline(never)] fn value(all: &[Order]) -> u64 { let mut sum = 0; for o in all { sum += o.price as u64; } sum }
+fn orders(all: usize) -> &'static mut [Order] { unsafe { std::slice::from_raw_parts_mut(all as *mut Order, N) } }
 fn main() {
     let layout = std::alloc::Layout::from_size_align(N * 8192, 4096).unwrap();
     let all = unsafe { std::alloc::alloc(layout) } as usize;
     unsafe { madvise(all as *mut u8, N * 8192, 15) };
-    let ways: [fn(usize) -> u64; 3] = [|all| { match_loop(all); 0 }, scan, value];
+    let ways: [fn(usize) -> u64; 3] =
+        [|all| { match_loop(orders(all)); 0 }, |all| scan(orders(all)), |all| value(orders(all))];
     let mut sum = 0;
     for way in ways {
         sum += std::thread::spawn(move || way(all)).join().unwrap();
