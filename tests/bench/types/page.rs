@@ -28,7 +28,18 @@ pub fn details(one: &Measured) -> String {
         let _ = writeln!(out, "{:5.1} %  {why}", 100.0 * *count as f64 / all.all().max(1) as f64);
     }
     let _ = writeln!(out, "{} accesses in code without variables, {} apart", all.undescribed, all.apart);
-    let _ = write!(out, "{:?}\n{:?}", one.sampled, one.faults);
+    let (sampled, faults) = (one.sampled, one.faults);
+    let _ = write!(
+        out,
+        "sampled: {} typed, {} not, {} in code without variables; faults: {} confirmed, {} contradicted, \
+         {} not checkable",
+        sampled.typed,
+        sampled.untyped,
+        sampled.undescribed,
+        faults.confirmed,
+        faults.contradicted,
+        faults.not_checkable,
+    );
     out
 }
 

@@ -65,13 +65,11 @@ impl RealProgram {
         }
     }
 
-    /// Returns the share of its accesses that had a type when it was measured last, in percent.
-    pub const fn pinned(self) -> f64 {
+    /// Returns the share of its accesses that had a type when it was measured last, in percent;
+    /// `None` if it never was.
+    pub const fn pinned(self) -> Option<f64> {
         match self {
-            Self::Zstd => 0.0,
-            Self::Sqlite => 0.0,
-            Self::Postgres => 0.0,
-            Self::Server => 0.0,
+            Self::Zstd | Self::Sqlite | Self::Postgres | Self::Server => None,
         }
     }
 

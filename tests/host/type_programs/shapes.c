@@ -6,7 +6,12 @@
 #include <sys/mman.h>
 
 #define PAGE __attribute__((aligned(4096)))
+/* GCC would replace pointers to owners by their members, and then no variable has them. */
+#ifdef __clang__
 #define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noipa))
+#endif
 
 struct list { struct list *forward PAGE; struct list *backward PAGE; };
 struct paint { int red PAGE; int green PAGE; };
