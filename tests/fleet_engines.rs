@@ -1,5 +1,5 @@
-//! Twenty questions to the tables of a fleet, asked of five engines and of precise: the sums must be
-//! equal to the last sample.
+//! Twenty questions to the tables of a fleet, asked of five engines and of precise: the sums must
+//! be equal to the last sample.
 
 use std::fs;
 use std::path::Path;

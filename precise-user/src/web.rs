@@ -1,4 +1,5 @@
-//! Clients of HTTP, and one request with bounds: time and bytes of the answer. Redirects are not followed.
+//! Clients of HTTP, and one request with bounds: time and bytes of the answer. Redirects are not
+//! followed.
 
 use std::time::Duration;
 

@@ -122,8 +122,8 @@ enum Bench {
         /// 10,000 for 48 million rows
         #[arg(long, default_value_t = 1000)]
         large: u32,
-        /// Only let pairs of compactors be killed fifty times over a day of 1,000 nodes, and compare
-        /// the tables with those of one compactor
+        /// Only let pairs of compactors be killed fifty times over a day of 1,000 nodes, and
+        /// compare the tables with those of one compactor
         #[arg(long)]
         race: bool,
     },

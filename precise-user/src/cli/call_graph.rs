@@ -5,7 +5,7 @@ use precise::run::plan;
 
 /// How call chains are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CallGraph {
+pub enum CallGraphMethod {
     /// By unwind tables, and where code has none, by frame pointers
     Auto,
     /// By unwind tables only
@@ -14,12 +14,12 @@ pub enum CallGraph {
     Fp,
 }
 
-impl From<CallGraph> for plan::CallGraph {
-    fn from(how: CallGraph) -> Self {
+impl From<CallGraphMethod> for plan::CallGraph {
+    fn from(how: CallGraphMethod) -> Self {
         match how {
-            CallGraph::Auto => Self::Auto,
-            CallGraph::Tables => Self::Tables,
-            CallGraph::Fp => Self::FramePointers,
+            CallGraphMethod::Auto => Self::Auto,
+            CallGraphMethod::Tables => Self::Tables,
+            CallGraphMethod::Fp => Self::FramePointers,
         }
     }
 }

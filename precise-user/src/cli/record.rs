@@ -14,7 +14,7 @@ use precise::views::view::{AnyView as _, Format, Input, OptionValues, Why};
 use super::{
     CommandResult, Output,
     aggregating::AggregatingArguments,
-    call_graph::CallGraph,
+    call_graph::CallGraphMethod,
     code::LocalFiles,
     dimensions, ended,
     form::by_help,
@@ -108,7 +108,7 @@ pub struct RecordArguments {
         help_heading = OUTPUT,
         hide_short_help = true
     )]
-    call_graph: Option<CallGraph>,
+    call_graph: Option<CallGraphMethod>,
     /// Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]
     ///
     /// The default is 256 to 8K chains per CPU.

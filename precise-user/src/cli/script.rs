@@ -19,7 +19,7 @@ use precise::text::stream_text::StreamText;
 
 use super::{
     CommandResult, Output,
-    call_graph::CallGraph,
+    call_graph::CallGraphMethod,
     ended,
     output::{self, say},
     plan_failure::{missing_field, plan_failure},
@@ -56,7 +56,7 @@ pub struct ScriptArguments {
         help_heading = OUTPUT,
         hide_short_help = true
     )]
-    call_graph: Option<CallGraph>,
+    call_graph: Option<CallGraphMethod>,
     /// Copy at most BYTES of each stack [default: 16K]
     ///
     /// A chain whose frames lie above the copy ends there.

@@ -9,6 +9,7 @@
 //! pointers have a type, which of those that a timer samples while it works, and what the addresses
 //! of its page faults say about the types.
 
+mod measured;
 mod page;
 mod programs;
 mod sampled;
@@ -19,22 +20,13 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail, ensure};
 use precise_tests::say;
 
+use measured::Measured;
 use programs::RealProgram;
-use sampled::{SampledAccesses, SampledFaults};
-use whole::AllAccesses;
 
 const USAGE: &str = "usage: bench-types PRECISE SOURCES SERVER [PAGE]";
 /// How much less than its pinned share a program may have, in percentage points: another version of
 /// the compiler makes other code.
 const TOLERANCE: f64 = 2.0;
-
-/// What was measured of a program.
-struct Measured {
-    program: RealProgram,
-    all: AllAccesses,
-    sampled: SampledAccesses,
-    faults: SampledFaults,
-}
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::Measured;
+use super::measured::Measured;
 
 /// Where the table begins and ends on the page.
 const BEGIN: &str = "<!-- programs: generated -->\n";

@@ -22,7 +22,7 @@ type Stay = (u32, u64);
 
 /// What finds the callers.
 #[derive(Default)]
-pub(super) struct Callers {
+pub(super) struct CallerFinder {
     /// Unwinds copies of stacks; `None` if no event has any.
     unwinder: Option<StackUnwinder>,
     /// The samples that wait for a deferred chain, with their times.
@@ -33,7 +33,7 @@ pub(super) struct Callers {
     bytes: usize,
 }
 
-impl Callers {
+impl CallerFinder {
     /// Prepares for copies of stacks. To be called before the first record.
     ///
     /// # Errors

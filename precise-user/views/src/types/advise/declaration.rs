@@ -22,13 +22,14 @@ impl Language {
         }
     }
 
-    /// Returns a type as the language writes it in the module of the type `of`, from a name with the
-    /// keyword of C; `None` if debug information does not name it, as for pointers to functions.
+    /// Returns a type as the language writes it in the module of the type `of`, from a name with
+    /// the keyword of C; `None` if debug information does not name it, as for pointers to functions.
     pub fn type_name(self, name: &str, of: &str) -> Option<String> {
         if !is_named(name) {
             return None;
         }
-        let plain = || ["struct ", "union ", "enum "].iter().fold(name.to_owned(), |n, word| n.replace(word, ""));
+        let plain =
+            || ["struct ", "union ", "enum "].iter().fold(name.to_owned(), |n, word| n.replace(word, ""));
         Some(match self {
             Self::C => name.to_owned(),
             Self::Cpp => plain(),
@@ -82,7 +83,8 @@ fn is_named(name: &str) -> bool {
     // Types without a name, closures, names that were cut, and the traits of closures, whose
     // parameters only the compiler may write in this form.
     let unnamed = ["", "struct", "union", "enum", "function"];
-    !unnamed.contains(&of) && !["{", "…", "(anonymous", "::function::Fn"].iter().any(|part| name.contains(part))
+    !unnamed.contains(&of)
+        && !["{", "…", "(anonymous", "::function::Fn"].iter().any(|part| name.contains(part))
 }
 
 /// The paths of the standard library that debug information has, and that a program cannot use. In
@@ -121,7 +123,8 @@ fn in_module(name: &str, of: &str) -> String {
         }
         let within = |outer: &str| path.strip_prefix(outer)?.strip_prefix("::").map(str::to_owned);
         let own = within(module).filter(|_| !module.is_empty());
-        own.or_else(|| within(own_crate).map(|rest| format!("crate::{rest}"))).unwrap_or_else(|| path.to_owned())
+        own.or_else(|| within(own_crate).map(|rest| format!("crate::{rest}")))
+            .unwrap_or_else(|| path.to_owned())
     };
     let (mut out, mut rest) = (String::new(), name.as_str());
     while !rest.is_empty() {
@@ -157,7 +160,8 @@ pub(super) fn definition(name: &str, members: &[AdvisedMember], size: u64, langu
     let all: u64 = members.iter().fold(0_u64, |sum, member| sum.saturating_add(member.samples));
     // Of a generic type, this is one instance.
     let plain = name.split('<').next().unwrap_or(name);
-    let instance = if plain == name { String::new() } else { format!("// {name}: put its parameters back\n") };
+    let instance =
+        if plain == name { String::new() } else { format!("// {name}: put its parameters back\n") };
     let name = match language {
         Language::C => plain.to_owned(),
         Language::Cpp | Language::Rust => plain.rsplit("::").next().unwrap_or(plain).to_owned(),

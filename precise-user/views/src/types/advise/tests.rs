@@ -146,8 +146,15 @@ fn declared(name: &str, types: &[(&str, u64)], language: Language) -> String {
         offset += size;
     }
     let fields = members.clone();
-    let layout =
-        TypeLayout { name: name.into(), kind: Kind::Struct, size: offset, alignment: 8, fields, members, cut: false };
+    let layout = TypeLayout {
+        name: name.into(),
+        kind: Kind::Struct,
+        size: offset,
+        alignment: 8,
+        fields,
+        members,
+        cut: false,
+    };
     let mut visits = Visits::default();
     let key = VisitKey { pid: 7, base: 0x1_0000, epoch: 0, tid: 1 };
     visits.add(&layout, 0, (3, false), Some(key), language);
@@ -161,7 +168,10 @@ fn paths_of_rust_are_those_of_its_module() {
         &[
             ("alloc::vec::Vec<book::live::Fill, alloc::alloc::Global>", 24),
             ("core::option::Option<alloc::boxed::Box<book::Level, alloc::alloc::Global>>", 8),
-            ("std::collections::hash::map::HashMap<alloc::string::String, u64, std::hash::random::RandomState>", 48),
+            (
+                "std::collections::hash::map::HashMap<alloc::string::String, u64, std::hash::random::RandomState>",
+                48,
+            ),
             ("core::sync::atomic::AtomicU64", 8),
             ("alloc::sync::Arc<std::sync::poison::mutex::Mutex<u64>, alloc::alloc::Global>", 8),
             ("&str", 16),
@@ -190,8 +200,14 @@ fn paths_of_rust_are_those_of_its_module() {
 
 #[test]
 fn what_has_no_name_is_declared_as_before() {
-    let types =
-        [("struct order*", 8), ("function*", 8), ("enum", 4), ("struct[3]", 12), ("unsigned char", 1), ("union", 7)];
+    let types = [
+        ("struct order*", 8),
+        ("function*", 8),
+        ("enum", 4),
+        ("struct[3]", 12),
+        ("unsigned char", 1),
+        ("union", 7),
+    ];
     let definition = declared("order", &types, Language::C);
     for line in ["struct order* m0;", "unsigned long m1[1];", "unsigned int m2[1];", "unsigned int m3[3];"] {
         assert!(definition.contains(line), "{line} is not in {definition}");
