@@ -23,7 +23,8 @@ impl Language {
     }
 
     /// Returns a type as the language writes it in the module of the type `of`, from a name with
-    /// the keyword of C; `None` if debug information does not name it, as for pointers to functions.
+    /// the keyword of C; `None` if debug information does not name it, as for pointers to
+    /// functions.
     pub fn type_name(self, name: &str, of: &str) -> Option<String> {
         if !is_named(name) {
             return None;
