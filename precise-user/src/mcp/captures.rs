@@ -88,7 +88,7 @@ enum CapturePlace {
     File(PathBuf),
     /// In the memory of a running service.
     #[cfg(feature = "s3")]
-    Served(ServedCaptures),
+    Served(Box<ServedCaptures>),
 }
 
 /// The captures of a place.
@@ -311,7 +311,7 @@ impl PlaceCaptures {
 /// Opens a running service.
 #[cfg(feature = "s3")]
 fn served(address: &str, token: Option<&Token>) -> Result<CapturePlace, Failure> {
-    ServedCaptures::open(address, token).map(CapturePlace::Served)
+    ServedCaptures::open(address, token).map(|served| CapturePlace::Served(Box::new(served)))
 }
 
 /// Returns an error: without its HTTP client, precise cannot ask a service.
