@@ -18,7 +18,8 @@ mod files;
 #[cfg(feature = "s3")]
 mod http;
 mod settings;
-#[cfg(all(test, feature = "s3"))]
+#[cfg(test)]
+#[cfg(feature = "s3")]
 mod tests;
 
 use precise_sampling::symbols::DebugServer;

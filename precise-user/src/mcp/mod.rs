@@ -16,7 +16,8 @@ pub mod protocol;
 mod record;
 #[cfg(feature = "s3")]
 mod served;
-#[cfg(all(test, feature = "s3"))]
+#[cfg(test)]
+#[cfg(feature = "s3")]
 mod served_tests;
 #[cfg(test)]
 mod tests;

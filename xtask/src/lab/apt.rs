@@ -101,7 +101,7 @@ impl Apt {
         let list = String::from_utf8_lossy(&list).into_owned();
         let words = list.split_whitespace();
         let released = words
-            .filter_map(|word| dir.join(word).exists().then_some(word))
+            .filter(|word| dir.join(word).exists())
             .find(|file| file.contains(".orig.tar.") && !file.ends_with(".asc"))
             .with_context(|| format!("the source of {package} has no archive of its authors"))?;
         let unpacked = dir.join(format!("{name}.partial"));
