@@ -3150,7 +3150,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__script)
-            opts="-e -c -F -a -p -t -C -G -K -U -n -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --samples --ring-pages --account --quiet --color --width --no-pager --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -g -n -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --call-graph --stack-copy --samples --ring-pages --account --quiet --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3257,6 +3257,14 @@ _precise() {
                     return 0
                     ;;
                 --fields)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --call-graph)
+                    COMPREPLY=($(compgen -W "auto tables fp" -- "${cur}"))
+                    return 0
+                    ;;
+                --stack-copy)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -138,8 +138,12 @@ complete -c precise -n "__fish_precise_using_subcommand script" -l stop-file -d 
 complete -c precise -n "__fish_precise_using_subcommand script" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
 probe\t''"
 complete -c precise -n "__fish_precise_using_subcommand script" -l fields -d 'Print these fields, in this order [default: all fields that the event has]' -r
+complete -c precise -n "__fish_precise_using_subcommand script" -l call-graph -d 'Unwind in this way: auto, tables or fp [default of -g: auto]' -r -f -a "auto\t'By unwind tables, and where code has none, by frame pointers'
+tables\t'By unwind tables only'
+fp\t'By frame pointers, in the kernel'"
+complete -c precise -n "__fish_precise_using_subcommand script" -l stack-copy -d 'Copy at most BYTES of each stack [default: 16K]' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -s n -l samples -d 'Stop after N samples' -r
-complete -c precise -n "__fish_precise_using_subcommand script" -l ring-pages -d 'Set the size of the ring of each CPU and event, in pages (a power of two)' -r
+complete -c precise -n "__fish_precise_using_subcommand script" -l ring-pages -d 'Set the size of the ring of each CPU and event, in pages (a power of two) [default: 128]' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -l account -d 'Write the account of all samples to this file, as one line of JSON' -r -F
 complete -c precise -n "__fish_precise_using_subcommand script" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
@@ -151,6 +155,7 @@ complete -c precise -n "__fish_precise_using_subcommand script" -l include-self 
 complete -c precise -n "__fish_precise_using_subcommand script" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand script" -s U -l all-user -d 'Keep only samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand script" -l json -d 'Print one JSON object per sample, one per line'
+complete -c precise -n "__fish_precise_using_subcommand script" -s g -d 'Print the call chain of each sample'
 complete -c precise -n "__fish_precise_using_subcommand script" -s q -l quiet -d 'Print only the samples, unless some are missing'
 complete -c precise -n "__fish_precise_using_subcommand script" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand script" -s h -l help -d 'Print help (see more with \'--help\')'

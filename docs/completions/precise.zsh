@@ -132,9 +132,13 @@ off\:"Do not ask for precision"))' \
 '--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
 '*--fields=[Print these fields, in this order \[default\: all fields that the event has\]]:FIELDS:_default' \
+'--call-graph=[Unwind in this way\: auto, tables or fp \[default of -g\: auto\]]:HOW:((auto\:"By unwind tables, and where code has none, by frame pointers"
+tables\:"By unwind tables only"
+fp\:"By frame pointers, in the kernel"))' \
+'--stack-copy=[Copy at most BYTES of each stack \[default\: 16K\]]:BYTES:_default' \
 '-n+[Stop after N samples]:N:_default' \
 '--samples=[Stop after N samples]:N:_default' \
-'--ring-pages=[Set the size of the ring of each CPU and event, in pages (a power of two)]:N:_default' \
+'--ring-pages=[Set the size of the ring of each CPU and event, in pages (a power of two) \[default\: 128\]]:N:_default' \
 '--account=[Write the account of all samples to this file, as one line of JSON]:FILE:_files' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
@@ -147,6 +151,7 @@ off\:"Do not ask for precision"))' \
 '-U[Keep only samples taken in user space]' \
 '--all-user[Keep only samples taken in user space]' \
 '--json[Print one JSON object per sample, one per line]' \
+'-g[Print the call chain of each sample]' \
 '-q[Print only the samples, unless some are missing]' \
 '--quiet[Print only the samples, unless some are missing]' \
 '--no-pager[Do not start a pager for text that is longer than the terminal]' \
