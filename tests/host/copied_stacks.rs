@@ -57,11 +57,12 @@ fn an_import_has_the_chains_that_perf_has() -> Result<()> {
             "{} samples, {} of both, {} the same, whole {}, ends {:?}",
             verdict.samples, verdict.both, verdict.same, verdict.whole, verdict.ends
         ));
-        assert!(verdict.samples > 150 && verdict.both == verdict.samples, "{verdict:#?}");
+        // Of the first instruction of a thread, in clone3, perf prints no frame at all.
+        assert!(verdict.samples > 150 && verdict.both + 3 >= verdict.samples, "{verdict:#?}");
         assert_eq!(verdict.same + verdict.same_functions, verdict.both, "{:#?}", verdict.different);
         // The first function of the dynamic loader has no unwind information.
-        let loader: u64 =
-            verdict.ends.iter().filter(|((end, _), _)| end == "no-table").map(|(_, samples)| samples).sum();
+        let of_loader = verdict.ends.iter().filter(|((_, module), _)| module.starts_with("ld-linux"));
+        let loader: u64 = of_loader.map(|(_, samples)| samples).sum();
         assert_eq!(verdict.whole + loader, verdict.samples, "{:#?}", verdict.ends);
         let folded = precise(["flamegraph", "-i", &capture, "--folded"])?.expect(0)?.stdout;
         assert!(folded.contains("main;pushed;variable;leaf;touch 100\n"), "{folded}");
@@ -126,6 +127,22 @@ fn folded(printed: &str) -> Result<Folded> {
     Ok(found)
 }
 
+/// Returns chains by names that perf and precise have in common: perf has another of several names
+/// of a function of libc, and no inlined functions here.
+fn in_common(all: &Folded) -> Folded {
+    let mut found = Folded::new();
+    for (chain, samples) in all {
+        let plain = |name: &str| {
+            let name = name.trim_start_matches("__GI_");
+            name.split_once(".part.").map_or(name, |(name, _)| name).to_owned()
+        };
+        let mut names: Vec<String> = chain.split(';').map(plain).collect();
+        names.dedup();
+        *found.entry(names.join(";")).or_default() += samples;
+    }
+    found
+}
+
 /// Returns those that end in `touch`, without the functions before `main`.
 fn of_touch(all: &Folded) -> Folded {
     let mut found = Folded::new();
@@ -159,7 +176,7 @@ fn streamed_samples_have_their_chains_as_perf_prints_them() -> Result<()> {
         let (data, _) = recorded(folder.path(), &program, 16_384)?;
         let theirs = Command::new("perf").args(["script", "--no-inline", "-i", &data]).output()?;
         let theirs = of_touch(&folded(&String::from_utf8_lossy(&theirs.stdout))?);
-        assert_eq!(streamed, theirs);
+        assert_eq!(in_common(&streamed), in_common(&theirs));
         Ok(())
     })
 }
