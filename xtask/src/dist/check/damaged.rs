@@ -1,19 +1,20 @@
-//! The binary and damaged captures: parquet panics at some of them, which the binary must survive
-//! as it is linked, with the unwind tables that it has.
+//! The binary and damaged captures: each is read or refused in words. parquet may panic at some of
+//! them, which the binary must survive as it is linked, with the unwind tables that it has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::Packages;
 use crate::{checkout, process};
 
 /// Recordings whose captures are damaged.
 const RECORDINGS: &str = "tests/recordings";
-/// The most files that are made until one makes parquet panic; about one of 200 does.
-const MOST: u32 = 4000;
+/// The number of files that are made. One of 200 made parquet panic until columns were read by
+/// `GroupReader` only, and none of 4,000 since.
+const FILES: u32 = 400;
 /// What precise says where it caught a panic.
 const CAUGHT: &str = "its data pages cannot be decoded";
 /// Exit codes of a capture that is read, of one that is not one, and of one without samples
@@ -33,17 +34,17 @@ pub fn check(packages: &Packages) -> Result<()> {
         state ^= state << 17;
         state as usize
     };
-    for _ in 0..MOST {
+    let mut caught = 0;
+    for _ in 0..FILES {
         let mut bytes = captures[next() % captures.len()].clone();
         // The pages are at the start.
         let at = next() % (bytes.len() / 2).max(1);
         bytes[at] = next() as u8;
         fs::write(&file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
-        if survives(precise, &file)? {
-            return Ok(());
-        }
+        caught += u32::from(survives(precise, &file)?);
     }
-    bail!("none of {MOST} damaged captures made parquet panic, so this shows nothing")
+    println!("{FILES} damaged captures; parquet panicked at {caught} of them");
+    Ok(())
 }
 
 /// Returns a capture of each recording.
