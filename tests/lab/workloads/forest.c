@@ -75,7 +75,7 @@ int main(int count, char **arguments) {
     jumped();
     threads();
     recursive(60);
-    vforked(wait_us / 4);
+    vforked(wait_us);
     if (count > 1) loaded(arguments[1]);
     return 0;
 }
