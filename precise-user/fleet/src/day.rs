@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError, with_ranges};
 use crate::encode::{self, EncodedPart};
-use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts};
+use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts, cycles};
 use crate::hour::FleetDay;
 use crate::making::{Made, next, of_inputs, write};
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
@@ -329,7 +329,7 @@ fn add(
             let timed = latency_sum.is_some();
             let key = RowKey { service, event, function, level, node: place, timed };
             let latency_sum = latency_sum.unwrap_or(0);
-            let latency_max = latency_max.map_or(0, |latency| u32::try_from(latency).unwrap_or(u32::MAX));
+            let latency_max = cycles(latency_max);
             fold.rows.push((key.pack(), Sums { count, weight, latency_sum, latency_max }));
         } else {
             let [group, bucket] = [9, 10].map(|at| number(at, row).unwrap_or(0) as u8);

@@ -76,6 +76,11 @@ pub(crate) struct NodeKey {
     pub cluster: String,
 }
 
+/// Returns the latency of a row in cycles; 0 if it has none.
+pub(crate) fn cycles(latency: Option<u64>) -> u32 {
+    latency.map_or(0, |latency| u32::try_from(latency).unwrap_or(u32::MAX))
+}
+
 /// What rows of one key add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError};
 use crate::census::MetNodes;
-use crate::fold::EventKey;
+use crate::fold::{EventKey, cycles};
 use crate::hour::FleetHour;
 use crate::names::{FunctionName, names};
 use crate::part::{FleetBatch, FleetPick, read_part};
@@ -108,39 +108,43 @@ impl Texts {
     }
 }
 
-/// The numbers of the texts of a column by their places in a row group, looked up when they are
+/// What is known of the texts of a column by their places in a row group, looked up when they are
 /// met.
 #[derive(Default)]
-struct Met(Vec<Option<u32>>);
+struct Met<T>(Vec<Option<T>>);
 
-impl Met {
-    fn number(&mut self, of: &FlatValues, row: usize, find: impl FnOnce(Option<&str>) -> u32) -> u32 {
-        // The first one is null's.
+impl<T: Clone> Met<T> {
+    /// Returns the place of a row's text; that of null is the first one.
+    fn place(&mut self, of: &FlatValues, row: usize) -> Option<&mut Option<T>> {
         let place = of.number(row).map_or(0, |key| key as usize + 1);
         if place >= self.0.len() {
             self.0.resize((of.texts().len() + 1).max(place + 1), None);
         }
-        match self.0.get_mut(place) {
+        self.0.get_mut(place)
+    }
+}
+
+impl Met<u32> {
+    /// Returns the number of a row's text.
+    fn number(&mut self, of: &FlatValues, row: usize, find: impl FnOnce(Option<&str>) -> u32) -> u32 {
+        match self.place(of, row) {
             Some(number) => *number.get_or_insert_with(|| find(of.text(row))),
             None => find(of.text(row)),
         }
     }
 }
 
-/// The numbers of nodes by the places of their names in a row group, each with the place of its
-/// cluster: the nodes of one name are seldom those of two clusters.
-#[derive(Default)]
-struct MetNames(Vec<Option<(Option<u64>, u32)>>);
+/// The number of a node, with the place of its cluster: the nodes of one name are seldom those of
+/// two clusters.
+type InCluster = (Option<u64>, u32);
 
-impl MetNames {
-    fn number(&mut self, nodes: &mut MetNodes, [cluster, node]: [&FlatValues; 2], row: usize) -> u32 {
+impl Met<InCluster> {
+    /// Returns the number of a row's node.
+    fn node(&mut self, nodes: &mut MetNodes, [cluster, node]: [&FlatValues; 2], row: usize) -> u32 {
         let text = |of: &FlatValues| of.text(row).unwrap_or_default().to_owned();
         let mut find = || nodes.number(&text(cluster), &text(node));
-        let (of, place) = (cluster.number(row), node.number(row).map_or(0, |key| key as usize + 1));
-        if place >= self.0.len() {
-            self.0.resize((node.texts().len() + 1).max(place + 1), None);
-        }
-        match self.0.get_mut(place) {
+        let of = cluster.number(row);
+        match self.place(node, row) {
             Some(Some((known, number))) if *known == of => *number,
             Some(met) => met.insert((of, find())).1,
             None => find(),
@@ -151,10 +155,10 @@ impl MetNames {
 /// The texts of a row group that were met.
 #[derive(Default)]
 struct MetTexts {
-    services: Met,
-    levels: Met,
-    clusters: Met,
-    nodes: MetNames,
+    services: Met<u32>,
+    levels: Met<u32>,
+    clusters: Met<u32>,
+    nodes: Met<InCluster>,
 }
 
 /// The places of the columns of keys in a batch.
@@ -269,7 +273,7 @@ impl<S: Gathered> Gather<S> {
             }
             let nodes = &mut self.nodes;
             let place = match (cluster, node) {
-                (Some(cluster), Some(node)) => Some(met.nodes.number(nodes, [cluster, node], row)),
+                (Some(cluster), Some(node)) => Some(met.nodes.node(nodes, [cluster, node], row)),
                 (Some(cluster), None) => {
                     let find = |text: Option<&str>| nodes.number(text.unwrap_or_default(), "");
                     Some(met.clusters.number(cluster, row, find))
@@ -465,8 +469,7 @@ impl Gathered for SampleSums {
         if let Some(latency) = latency {
             self.timed = self.timed.saturating_add(row.count);
             self.latency = self.latency.saturating_add(latency);
-            let most = most.map_or(0, |most| u32::try_from(most).unwrap_or(u32::MAX));
-            self.latency_max = self.latency_max.max(most);
+            self.latency_max = self.latency_max.max(cycles(most));
         }
     }
 

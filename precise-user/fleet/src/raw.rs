@@ -9,7 +9,7 @@ use precise_model::Meta;
 use precise_model::words::Served;
 use rustc_hash::FxHashMap;
 
-use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts};
+use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts, cycles};
 use crate::hash::node_group;
 use crate::hour::FleetHour;
 use crate::ledger::{LedgerSums, Portion};
@@ -27,26 +27,46 @@ const LATE_NS: u64 = 86_400_000_000_000;
 /// The longest name of a service or a function that is kept, in bytes.
 const LONGEST: usize = 4096;
 
-/// The columns that are read of a capture.
-const COLUMNS: [Column; 17] = [
-    Column::Epoch,
-    Column::EventId,
-    Column::Cgroup,
-    Column::Unit,
-    Column::Container,
-    Column::Pod,
-    Column::Namespace,
-    Column::Module,
-    Column::BuildId,
-    Column::Function,
-    Column::FunctionReason,
-    Column::DataSrc,
-    Column::LatencyBucket,
-    Column::Count,
-    Column::PeriodSum,
-    Column::LatencySum,
-    Column::LatencyMax,
-];
+/// Declares the columns that are read of a capture, and their values in a batch.
+macro_rules! columns {
+    ($($name:ident: $column:ident,)+) => {
+        /// The columns that are read of a capture.
+        const COLUMNS: &[Column] = &[$(Column::$column),+];
+
+        /// The columns of a batch.
+        struct Columns<'a> {
+            $($name: &'a FlatValues,)+
+        }
+
+        impl<'a> Columns<'a> {
+            /// Returns the values of [`COLUMNS`]; `None` if there are others.
+            fn of(values: &[&'a FlatValues]) -> Option<Self> {
+                let [$($name),+] = *values else { return None };
+                Some(Self { $($name),+ })
+            }
+        }
+    };
+}
+
+columns! {
+    epoch: Epoch,
+    event: EventId,
+    cgroup: Cgroup,
+    unit: Unit,
+    container: Container,
+    pod: Pod,
+    namespace: Namespace,
+    module: Module,
+    build_id: BuildId,
+    function: Function,
+    reason: FunctionReason,
+    source: DataSrc,
+    bucket: LatencyBucket,
+    count: Count,
+    weight: PeriodSum,
+    latency_sum: LatencySum,
+    latency_max: LatencyMax,
+}
 
 /// Why a capture is not in the tables.
 #[derive(Debug, PartialEq, Eq)]
@@ -142,7 +162,7 @@ pub(crate) fn take(
                 }
             })
         };
-        let read = scan.read(&COLUMNS, each);
+        let read = scan.read(COLUMNS, each);
         match stopped {
             Some(full) => Err(full.into()),
             None => read.map_err(|error| RefusedInput::of(&error)).map(|()| reading.finish(meta)),
@@ -274,7 +294,7 @@ impl<'a> Reading<'a> {
             let event = self.events.get(event as usize).copied().unwrap_or(0);
             let timed = latency_sum.is_some() || latency_max.is_some();
             let key = RowKey { service, event, function, level, node: self.node, timed };
-            let latency_max = latency_max.map_or(0, |latency| u32::try_from(latency).unwrap_or(u32::MAX));
+            let latency_max = cycles(latency_max);
             let sums = Sums { count, weight, latency_sum: latency_sum.unwrap_or(0), latency_max };
             self.fold.rows.push((key.pack(), sums));
             if let Some(bucket) = columns.bucket.number(row) {
@@ -328,73 +348,7 @@ fn short(text: &str) -> String {
     text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
 }
 
-/// The columns of a batch.
-struct Columns<'a> {
-    epoch: &'a FlatValues,
-    event: &'a FlatValues,
-    cgroup: &'a FlatValues,
-    unit: &'a FlatValues,
-    container: &'a FlatValues,
-    pod: &'a FlatValues,
-    namespace: &'a FlatValues,
-    module: &'a FlatValues,
-    build_id: &'a FlatValues,
-    function: &'a FlatValues,
-    reason: &'a FlatValues,
-    source: &'a FlatValues,
-    bucket: &'a FlatValues,
-    count: &'a FlatValues,
-    weight: &'a FlatValues,
-    latency_sum: &'a FlatValues,
-    latency_max: &'a FlatValues,
-}
-
-impl<'a> Columns<'a> {
-    /// Returns the values of [`COLUMNS`]; `None` if there are others.
-    fn of(values: &[&'a FlatValues]) -> Option<Self> {
-        let [
-            epoch,
-            event,
-            cgroup,
-            unit,
-            container,
-            pod,
-            namespace,
-            module,
-            build_id,
-            function,
-            reason,
-            source,
-            bucket,
-            count,
-            weight,
-            latency_sum,
-            latency_max,
-        ] = *values
-        else {
-            return None;
-        };
-        Some(Self {
-            epoch,
-            event,
-            cgroup,
-            unit,
-            container,
-            pod,
-            namespace,
-            module,
-            build_id,
-            function,
-            reason,
-            source,
-            bucket,
-            count,
-            weight,
-            latency_sum,
-            latency_max,
-        })
-    }
-
+impl Columns<'_> {
     fn service(&self, row: usize) -> String {
         let owner = OwnerTexts {
             cgroup: self.cgroup.text(row),
