@@ -10,6 +10,8 @@ use tokio::runtime::Runtime;
 
 /// Timeout for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+/// The advice where a client cannot be made.
+pub(crate) const CERTIFICATES: &str = "HTTPS needs the certificates of ca-certificates, or SSL_CERT_FILE.";
 
 /// A client whose requests have bounds.
 pub(crate) struct WebClient {
@@ -58,7 +60,8 @@ impl WebClient {
     pub fn ask(&self, request: impl FnOnce(&Client) -> RequestBuilder) -> Result<WebAnswer, String> {
         self.runtime.block_on(async {
             let sent = request(&self.client).send().await;
-            let mut response = sent.map_err(|error| self.describe(&error))?;
+            let late = || format!("no answer within {} s", self.time.as_secs());
+            let mut response = sent.map_err(|error| describe(&error, late))?;
             let text = |name: HeaderName| {
                 response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
             };
@@ -84,15 +87,15 @@ impl WebClient {
             Ok(answer)
         })
     }
+}
 
-    /// Returns why there is no answer.
-    fn describe(&self, error: &reqwest::Error) -> String {
-        if error.is_timeout() {
-            return format!("no answer within {} s", self.time.as_secs());
-        }
-        let what = if error.is_connect() { "cannot connect" } else { "the connection broke" };
-        format!("{what}: {}", innermost(error))
+/// Returns why there is no answer; `late` says that it did not come in time.
+pub(crate) fn describe(error: &reqwest::Error, late: impl FnOnce() -> String) -> String {
+    if error.is_timeout() {
+        return late();
     }
+    let what = if error.is_connect() { "cannot connect" } else { "the connection broke" };
+    format!("{what}: {}", innermost(error))
 }
 
 /// Returns what all clients have in common.

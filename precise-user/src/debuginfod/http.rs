@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use super::DebuginfodSettings;
 use super::files::{DebugSource, SourceError};
 use crate::error::{ExitClass, Failure};
-use crate::web::{self, innermost};
+use crate::web::{self, CERTIFICATES, describe, innermost};
 
 /// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 3;
@@ -44,10 +44,8 @@ impl HttpSource {
             .read_timeout(settings.timeout)
             .timeout(settings.longest)
             .redirect(Policy::custom(redirected));
-        let client = builder.build().map_err(|error| {
-            invalid(&shown, innermost(&error))
-                .advise("HTTPS needs the certificates of ca-certificates, or SSL_CERT_FILE.")
-        })?;
+        let client =
+            builder.build().map_err(|error| invalid(&shown, innermost(&error)).advise(CERTIFICATES))?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Failure::new(ExitClass::Failed, format!("cannot start the client for {shown}: {error}"))
@@ -62,7 +60,8 @@ impl HttpSource {
         tell: &dyn Fn(Option<u64>),
     ) -> Result<bool, SourceError> {
         let begun = Instant::now();
-        let down = |error: &reqwest::Error| SourceError::Down(describe(error));
+        let late = || "no answer in time (DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME)".to_owned();
+        let down = |error: &reqwest::Error| SourceError::Down(describe(error, late));
         let mut response = self.client.get(url).send().await.map_err(|error| down(&error))?;
         match response.status() {
             StatusCode::OK => {}
@@ -133,16 +132,4 @@ fn shown(url: &Url) -> String {
     // Fails only for addresses that have neither.
     let _without = shown.set_username("").and_then(|()| shown.set_password(None));
     shown.to_string()
-}
-
-/// Returns why there is no answer.
-fn describe(error: &reqwest::Error) -> String {
-    let what = if error.is_timeout() {
-        return "no answer in time (DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME)".to_owned();
-    } else if error.is_connect() {
-        "cannot connect"
-    } else {
-        "the connection broke"
-    };
-    format!("{what}: {}", innermost(error))
 }

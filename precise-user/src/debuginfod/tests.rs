@@ -95,7 +95,7 @@ fn nobody_is_asked_whom_the_environment_does_not_name() {
     let other = settings(&other);
     assert_eq!((other.largest, other.timeout.as_secs()), (1000, 7));
     assert_eq!(other.cache.as_deref(), Some(Path::new("/c")));
-    // No limit is not to be had.
+    // There is always a limit: 0 stands for the default.
     assert_eq!(settings(&[("DEBUGINFOD_MAXSIZE", "0")]).largest, 1 << 30);
     for wrong in [
         [("DEBUGINFOD_URLS", "file:///tmp"), ("HOME", "/")],

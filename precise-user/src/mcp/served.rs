@@ -17,7 +17,7 @@ use reqwest::header::{AUTHORIZATION, HeaderValue};
 use super::fit::shorten;
 use crate::archive::StoredFile;
 use crate::error::{ExitClass, Failure};
-use crate::web::{WebAnswer, WebClient};
+use crate::web::{CERTIFICATES, WebAnswer, WebClient};
 
 /// Timeout for a capture: the service makes it when it is asked.
 const REQUEST: Duration = Duration::from_secs(30);
@@ -67,10 +67,8 @@ impl ServedCaptures {
         let mut token = token.map_err(|_| usage("the token is not valid in a request".to_owned()))?;
         token.iter_mut().for_each(|token| token.set_sensitive(true));
         url.set_path("/capture");
-        let client = WebClient::new(is_encrypted, REQUEST, LARGEST).map_err(|error| {
-            usage(format!("cannot ask {shown}: {error}"))
-                .advise("HTTPS needs the certificates of ca-certificates, or SSL_CERT_FILE.")
-        })?;
+        let client = WebClient::new(is_encrypted, REQUEST, LARGEST)
+            .map_err(|error| usage(format!("cannot ask {shown}: {error}")).advise(CERTIFICATES))?;
         Ok(Self { client, url, token, fetched: None, kept: VecDeque::new() })
     }
 

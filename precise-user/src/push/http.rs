@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use super::answer::HttpAnswer;
 use super::{PushHeaders, PushTarget};
 use crate::error::{ExitClass, Failure};
-use crate::web::WebClient;
+use crate::web::{CERTIFICATES, WebClient};
 
 /// Timeout for a request, including its answer: what OpenTelemetry's exporters use.
 const REQUEST: Duration = Duration::from_secs(10);
@@ -43,9 +43,8 @@ impl PushClient {
             value.set_sensitive(true);
             fields.append(named, value);
         }
-        let client = WebClient::new(target.is_encrypted(), REQUEST, ANSWER).map_err(|error| {
-            invalid(&error).advise("HTTPS needs the certificates of ca-certificates, or SSL_CERT_FILE.")
-        })?;
+        let client = WebClient::new(target.is_encrypted(), REQUEST, ANSWER)
+            .map_err(|error| invalid(&error).advise(CERTIFICATES))?;
         Ok(Self { client, url, headers: fields })
     }
 
