@@ -172,14 +172,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         }
         Bench::Churn { seconds } => {
             let precise = release()?;
-            let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-churn", "--"]);
+            let mut bench = program("bench-churn");
             process::run(bench.arg(precise).arg(seconds.to_string()))
         }
         Bench::Serve { clients, seconds } => {
             let precise = release()?;
-            let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-serve", "--"]);
+            let mut bench = program("bench-serve");
             process::run(bench.arg(precise).args([clients.to_string(), seconds.to_string()]))
         }
         Bench::All { rounds, ref only, ref page } => {
@@ -190,25 +188,21 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Bench::Quick { rounds } => quick(&release()?, rounds),
         Bench::Callers { ref only, ref page } => {
             let precise = release()?;
-            let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-callers", "--"]);
+            let mut bench = program("bench-callers");
             process::run(bench.arg(precise).arg(only).args(page))
         }
         Bench::Build { first } => build(first),
         Bench::Fleet { race: true, .. } => {
             let precise = release()?;
-            let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet-race", "--"]);
+            let mut bench = program("bench-fleet-race");
             process::run(bench.arg(precise).args(["1000", "24", "200", "50"]))
         }
         Bench::Fleet { nodes, hours, rows, large, race: false } => {
             let precise = release()?;
-            let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet", "--"]);
+            let mut bench = program("bench-fleet");
             bench.arg(&precise).args([nodes, hours, rows].map(|number| number.to_string()));
             process::run(&mut bench)?;
-            let mut ask = process::cargo();
-            ask.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-fleet-ask", "--"]);
+            let mut ask = program("bench-fleet-ask");
             process::run(ask.arg(precise).args([large.to_string().as_str(), "24"]))
         }
         Bench::Types { ref page } => {
@@ -228,8 +222,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         }
         Bench::Import { size, distinct } => {
             let precise = release()?;
-            let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-import", "--"]);
+            let mut bench = program("bench-import");
             process::run(bench.arg(precise).arg(size.to_string()).args(distinct.then_some("distinct")))
         }
     }
@@ -302,6 +295,13 @@ fn described_server() -> Result<PathBuf> {
     build.env("CARGO_TARGET_DIR", &target).env("CARGO_PROFILE_RELEASE_DEBUG", "2");
     process::run(build.env("CARGO_PROFILE_RELEASE_STRIP", "none"))?;
     Ok(target.join("release/bench-types-server"))
+}
+
+/// Returns the command that builds and runs a program of the tests; its arguments follow.
+fn program(name: &str) -> Command {
+    let mut bench = process::cargo();
+    bench.args(["run", "--locked", "--package", "precise-tests", "--bin", name, "--"]);
+    bench
 }
 
 fn build(first: bool) -> Result<()> {

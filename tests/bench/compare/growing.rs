@@ -14,6 +14,7 @@ use super::growth::Growth;
 use super::part::Part;
 use super::running::Running;
 use super::setting::Setting;
+use super::slowdown::under;
 use super::tool::Tool;
 use super::work::Load;
 
@@ -77,16 +78,12 @@ fn recorder_of(setting: &Setting, processes: u64, in_cgroups: bool) -> Result<f6
         if in_cgroups { "cgroup" } else { "process" }
     );
     let running = Running::start(Tool::Precise, &[setting.command(Tool::Precise, &text)], setting)?;
-    std::thread::sleep(SETTLED);
-    let before = running.cpu_time();
-    std::thread::sleep(WHILE);
-    let spent = running.cpu_time().saturating_sub(before);
-    running.interrupt()?;
+    let spent = running.cpu_time_after(SETTLED, WHILE)?;
     drop(load);
     for cgroup in cgroups {
         cgroup.remove()?;
     }
-    Ok(spent.as_secs_f64() * 1e3 / WHILE.as_secs_f64())
+    Ok(spent)
 }
 
 /// Returns the milliseconds of CPU time of a run for a second.
@@ -103,10 +100,7 @@ fn rejected(setting: &Setting, terms: u64) -> Result<f64> {
         "record -q -a -e page-faults -c 1 --by ip,cgroup,process --filter {passing}pid==1 --duration 300s \
          -o growth.parquet"
     );
-    let running = Running::start(Tool::Precise, &[setting.command(Tool::Precise, &text)], setting)?;
-    let value = setting.work.run(Load::Faults);
-    running.interrupt()?;
-    value
+    under(setting, Tool::Precise, &[setting.command(Tool::Precise, &text)], Load::Faults)
 }
 
 /// Starts a program that is dropped with its result, and waits until it says that it is ready.

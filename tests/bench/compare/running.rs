@@ -40,8 +40,23 @@ impl Running {
     }
 
     /// Returns the CPU time of the profiler so far, and of the processes that it started.
-    pub fn cpu_time(&self) -> Duration {
+    fn cpu_time(&self) -> Duration {
         cpu_time(self.0.id())
+    }
+
+    /// Interrupts the profiler after it has run for `settled` and then for `measured`. Returns the
+    /// CPU time that it took in the second part, in milliseconds per second.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it does not end.
+    pub fn cpu_time_after(self, settled: Duration, measured: Duration) -> Result<f64> {
+        std::thread::sleep(settled);
+        let before = self.cpu_time();
+        std::thread::sleep(measured);
+        let spent = self.cpu_time().saturating_sub(before);
+        self.interrupt()?;
+        Ok(spent.as_secs_f64() * 1e3 / measured.as_secs_f64())
     }
 
     /// Returns the sum of the largest memory of each of its processes that still run, in bytes.

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use anyhow::Result;
+
 use super::question::{Question, words};
 use super::running::Running;
 use super::setting::Setting;
@@ -62,12 +64,19 @@ fn profiled(
     command: Vec<String>,
 ) -> Question {
     let setting = Rc::clone(setting);
-    question.with(tool, vec![command], move |commands| {
-        let running = Running::start(tool, commands, &setting)?;
-        let value = setting.work.run(load);
-        running.interrupt()?;
-        value
-    })
+    question.with(tool, vec![command], move |commands| under(&setting, tool, commands, load))
+}
+
+/// Returns the nanoseconds of an operation while a profiler samples.
+///
+/// # Errors
+///
+/// Returns an error if the profiler or the load fails.
+pub fn under(setting: &Setting, tool: Tool, commands: &[Vec<String>], load: Load) -> Result<f64> {
+    let running = Running::start(tool, commands, setting)?;
+    let value = setting.work.run(load);
+    running.interrupt()?;
+    value
 }
 
 fn timer(setting: &Rc<Setting>, title: &str, hertz: u32, load: Load) -> Question {

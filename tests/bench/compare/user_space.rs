@@ -51,12 +51,7 @@ fn cpu_time(setting: &Rc<Setting>, title: &str, beside: Beside) -> Question {
                 Beside::Busy => setting.work.busy()?,
                 Beside::Starts(rate) => vec![setting.work.starting(rate)?],
             };
-            std::thread::sleep(SETTLED);
-            let before = running.cpu_time();
-            std::thread::sleep(WHILE);
-            let spent = running.cpu_time().saturating_sub(before);
-            running.interrupt()?;
-            Ok(spent.as_secs_f64() * 1e3 / WHILE.as_secs_f64())
+            running.cpu_time_after(SETTLED, WHILE)
         })
     })
 }
