@@ -78,7 +78,8 @@ pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
-fn cannot_start(command: &Command) -> String {
+/// Returns why a command did not start.
+pub fn cannot_start(command: &Command) -> String {
     format!("`{}` cannot be started; `cargo xtask setup` installs what is missing", show(command))
 }
 

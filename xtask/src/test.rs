@@ -1,5 +1,6 @@
 //! `cargo xtask test`: runs all checks, one after the other, and prints a table of the results.
 
+mod failures;
 mod report;
 mod steps;
 mod sysctl;
@@ -67,12 +68,16 @@ fn run_steps(args: &TestArgs, mode: TestMode) -> Result<bool> {
         let start = Instant::now();
         let outcome = judge((step.run)(&mut run), step.required, mode);
         if let StepResult::Failed(why) = &outcome {
-            println!("{}: {why}", step.name);
+            println!("{} FAILED: {}", step.name, why.lines().next().unwrap_or_default());
         }
         report.add(step.name, outcome, start.elapsed());
     }
     for change in sysctls.restore() {
         println!("{change}");
+    }
+    // After all that the steps have written: nobody finds it between them.
+    for (step, why) in report.failures() {
+        println!("\n{step}: {why}");
     }
     println!("\n{report}");
     Ok(report.passed())

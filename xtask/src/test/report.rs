@@ -26,7 +26,15 @@ impl StepsReport {
 
     /// Returns whether no step failed.
     pub fn passed(&self) -> bool {
-        self.count(|outcome| matches!(outcome, StepResult::Failed(_))) == 0
+        self.failures().next().is_none()
+    }
+
+    /// Returns the steps that failed, and why.
+    pub fn failures(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.rows.iter().filter_map(|(step, outcome, _)| match outcome {
+            StepResult::Failed(why) => Some((*step, why.as_str())),
+            StepResult::Passed | StepResult::Skipped(_) => None,
+        })
     }
 
     fn count(&self, is: impl Fn(&StepResult) -> bool) -> usize {
@@ -44,7 +52,7 @@ impl fmt::Display for StepsReport {
                 StepResult::Failed(why) => ("FAILED", why.as_str()),
                 StepResult::Skipped(why) => ("skipped", why.as_str()),
             };
-            // The rest of a long reason was printed when the step ended.
+            // The rest of a long reason is above the table.
             let why = why.lines().next().unwrap_or_default();
             writeln!(
                 f,
@@ -56,7 +64,7 @@ impl fmt::Display for StepsReport {
             f,
             "{} passed, {} failed, {} skipped",
             self.count(|outcome| *outcome == StepResult::Passed),
-            self.count(|outcome| matches!(outcome, StepResult::Failed(_))),
+            self.failures().count(),
             self.count(|outcome| matches!(outcome, StepResult::Skipped(_)))
         )
     }

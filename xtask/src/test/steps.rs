@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::Run;
+use super::failures::run_tests;
 use super::report::StepResult;
 use crate::build_ebpf::{self, OBJECT_VARIABLE, ObjectCheck};
 use crate::{bench, checkout, dist, process, setup};
@@ -82,7 +83,7 @@ fn unit(run: &mut Run) -> Result<StepResult> {
     tests
         .args(["test", "--locked", "--workspace", "--exclude", "precise-tests", "--no-fail-fast"])
         .args(&run.filter);
-    process::run(with_object(&mut tests, run))?;
+    run_tests(with_object(&mut tests, run))?;
     Ok(StepResult::Passed)
 }
 
@@ -99,7 +100,7 @@ fn host(run: &mut Run) -> Result<StepResult> {
     let mut tests = process::cargo();
     tests.args(["test", "--locked", "--no-fail-fast", "--package", "precise-tests"]).args(&run.filter);
     // The tests share the machine's perf events, so they run one at a time.
-    process::run(with_object(tests.args(["--", "--test-threads=1"]), run))?;
+    run_tests(with_object(tests.args(["--", "--test-threads=1"]), run))?;
     Ok(StepResult::Passed)
 }
 

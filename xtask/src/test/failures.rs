@@ -1,0 +1,123 @@
+//! What failed tests wrote, said again at the end of the run: a log of CI is long, and whoever reads
+//! it begins at its end.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::process;
+
+/// The most lines of failed tests that are repeated.
+const MOST_LINES: usize = 400;
+
+/// Runs tests, and passes on what they write.
+///
+/// # Errors
+///
+/// The error of a run that fails ends with what the failed tests wrote.
+pub fn run_tests(command: &mut Command) -> Result<()> {
+    let shown = process::show(command);
+    println!("$ {shown}");
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = started.with_context(|| process::cannot_start(command))?;
+    let mut failures = Failures::default();
+    if let Some(mut from) = child.stdout.take() {
+        let mut out = std::io::stdout();
+        let mut chunk = vec![0; 1 << 16];
+        loop {
+            let read = from.read(&mut chunk).context("cannot read what the tests write")?;
+            let Some(new) = chunk.get(..read).filter(|new| !new.is_empty()) else { break };
+            out.write_all(new).and_then(|()| out.flush()).context("cannot pass on what the tests write")?;
+            failures.add(new);
+        }
+    }
+    let status = child.wait().context("cannot wait for the tests")?;
+    if !status.success() {
+        bail!("`{shown}` ended with {status}\n{}", failures.text());
+    }
+    Ok(())
+}
+
+/// The parts of the output of tests that are about failures.
+#[derive(Default)]
+struct Failures {
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+    inside: bool,
+    lines: Vec<String>,
+    omitted: usize,
+}
+
+impl Failures {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if *byte == b'\n' {
+                let line = std::mem::take(&mut self.line);
+                self.add_line(&String::from_utf8_lossy(&line));
+            } else {
+                self.line.push(*byte);
+            }
+        }
+    }
+
+    /// The test harness writes `failures:`, what each failed test wrote, `failures:` again, their
+    /// names, and `test result:`.
+    fn add_line(&mut self, line: &str) {
+        self.inside = (self.inside || line == "failures:") && !line.starts_with("test result: ");
+        if !self.inside || line.is_empty() {
+            return;
+        }
+        if self.lines.len() < MOST_LINES {
+            self.lines.push(line.to_owned());
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.lines.join("\n");
+        if self.lines.is_empty() {
+            text += "no test failed; what the command wrote is above";
+        }
+        if self.omitted > 0 {
+            text += &format!("\n({} more lines are above)", self.omitted);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Prints what a run of two tests prints of which one fails, and ends as it does.
+    const FAILED: &str = "printf 'running 2 tests\ntest a ... FAILED\ntest b ... ok\n\nfailures:\n\n\
+---- a stdout ----\nError: it is 3\n\n\nfailures:\n    a\n\ntest result: FAILED. 1 passed; 1 failed\n\n\
+running 0 tests\n'; exit 101";
+
+    #[test]
+    fn what_a_failed_test_wrote_ends_the_error() {
+        let error = run_tests(Command::new("sh").args(["-c", FAILED])).unwrap_err().to_string();
+        let (command, said) = error.split_once("ended with exit status: 101\n").unwrap();
+        assert!(command.starts_with("`sh -c "), "{error}");
+        assert_eq!(said, "failures:\n---- a stdout ----\nError: it is 3\nfailures:\n    a");
+        run_tests(Command::new("sh").args(["-c", "echo test result: ok"])).unwrap();
+    }
+
+    #[test]
+    fn a_command_that_fails_without_a_test_says_so() {
+        let error = run_tests(&mut Command::new("false")).unwrap_err().to_string();
+        assert!(error.ends_with("no test failed; what the command wrote is above"), "{error}");
+        let error = format!("{:#}", run_tests(&mut Command::new("/nonexistent/tool")).unwrap_err());
+        assert!(error.contains("`tool` cannot be started"), "{error}");
+    }
+
+    #[test]
+    fn very_many_lines_are_counted() {
+        let mut failures = Failures::default();
+        failures.add(b"failures:\n");
+        (0..MOST_LINES + 6).for_each(|_| failures.add(b"a li\xffne\n"));
+        assert!(failures.text().ends_with("\n(7 more lines are above)"));
+    }
+}
