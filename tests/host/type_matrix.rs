@@ -2,6 +2,7 @@
 //! print where the members of their objects are, each on a page of its own, and reach them in many
 //! ways. A page fault is an exact sample, so the address of each sample says which member it is.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -134,6 +135,9 @@ fn judge(folder: &Path, program: &Path) -> Result<Judged> {
     let report = precise(by)?.expect(0)?;
     let report: serde_json::Value = serde_json::from_str(&report.stdout)?;
     let mut judged = Judged::default();
+    // Each sentence once: there are as many samples as pages.
+    let mut said = BTreeMap::<String, u64>::new();
+    let mut note = |sentence: String, samples: u64| *said.entry(sentence).or_default() += samples;
     for group in report["events"][0]["groups"].as_array().context("groups")? {
         let (field, address) = (&group["values"][0], &group["values"][1]);
         let samples = group["measures"]["count"].as_u64().context("samples")?;
@@ -148,7 +152,7 @@ fn judge(folder: &Path, program: &Path) -> Result<Judged> {
                 if is_right {
                     judged.right += samples;
                 } else {
-                    say(&format!("{path} is {}.{}", member.of, member.names.join("|")));
+                    note(format!("{path} is {}.{}", member.of, member.names.join("|")), samples);
                     judged.wrong += samples;
                 }
             }
@@ -156,12 +160,13 @@ fn judge(folder: &Path, program: &Path) -> Result<Judged> {
                 judged.undescribed += samples;
             }
             (None, Some(why)) => {
-                say(&format!("{}.{}: {why}", member.of, member.names.join("|")));
+                note(format!("{}.{}: {why}", member.of, member.names.join("|")), samples);
                 judged.untyped += samples;
             }
             (None, None) => judged.undescribed += samples,
         }
     }
+    said.iter().for_each(|(sentence, samples)| say(&format!("{sentence} ({samples} samples)")));
     // What the addresses confirm is right, and they contradict nothing.
     let view = precise(["types", "-i", &file, "--json", "-n", "10000"])?.expect(0)?;
     let view: serde_json::Value = serde_json::from_str(&view.stdout)?;
