@@ -16,6 +16,9 @@ const WORK: &str = "volatile long s;
     __attribute__((noinline)) void known_work(void) { for (long i = 0; i < 1000000; i++) s += i; }
     int main(void) { for (;;) known_work(); }";
 
+/// How long a screen is waited for; a machine that has much to do needs more than ten seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A terminal with `precise top` in it.
 struct Terminal {
     /// The name of the server, which no other test has.
@@ -69,7 +72,7 @@ impl Terminal {
             if right(&lines) {
                 return Ok(lines.into_iter().map(str::to_owned).collect());
             }
-            ensure!(clock.elapsed() < Duration::from_secs(10), "{what} did not come:\n{screen}");
+            ensure!(clock.elapsed() < PATIENCE, "{what} did not come:\n{screen}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -105,14 +108,16 @@ fn a_session_on_a_small_and_on_a_large_screen() -> Result<()> {
     terminal.shows("functions upwards")?;
     terminal.press(&["8"])?;
     terminal.shows("Ledger of cpu-clock")?;
-    terminal.press(&["9"])?;
-    let screen = terminal.shows("  Type  ")?;
-    ensure!(screen.iter().any(|line| line.contains("[no debug information]")), "{screen:#?}");
     terminal.press(&["1", "/"])?;
     terminal.press(&["-l", "comm == topwork"])?;
     terminal.press(&["Enter"])?;
     let one = |lines: &[&str]| lines.get(6).is_some_and(|line| line.contains("known_work"));
     terminal.wait("the filtered table", |lines| one(lines) && lines[23].contains("[comm == topwork]"))?;
+    // Types of the filtered part only: those of all processes fill the screen, and precise itself has
+    // so much debug information that its unoptimized build reads it for many seconds.
+    terminal.press(&["9"])?;
+    terminal.shows("[no debug information]")?;
+    terminal.press(&["1"])?;
 
     // A window that is paused has the same numbers at each size.
     terminal.press(&["Space"])?;
