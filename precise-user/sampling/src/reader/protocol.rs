@@ -152,6 +152,14 @@ pub struct Symbol {
     pub inlined: Vec<Inlined>,
 }
 
+impl Symbol {
+    /// Returns whether it is known where the function begins. Of a function in several parts
+    /// (`DW_AT_ranges`: hot and cold code) the library knows the name and the lines only.
+    pub fn has_start(&self) -> bool {
+        self.address > 0 || self.size.is_some()
+    }
+}
+
 /// An inlined function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inlined {

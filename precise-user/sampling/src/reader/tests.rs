@@ -194,6 +194,47 @@ fn function(address: u64, name: &str) -> (Vec<u8>, Vec<u8>) {
     (symbols, [b"\0", name.as_bytes(), b"\0"].concat())
 }
 
+/// GCC puts what is seldom executed behind all other code, so the function has two ranges.
+const TWO_PARTS: &str = "
+extern int puts(const char *);
+__attribute__((noinline, cold)) int complain(int n) { puts(\"n\"); return n * 3; }
+__attribute__((noinline)) int in_parts(volatile int *p, int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) {
+        if (__builtin_expect(p[i] < 0, 0)) sum += complain(p[i]) + complain(i);
+        sum += p[i];
+    }
+    return sum;
+}
+int main(int n, char **v) { (void)v; volatile int p[4] = { n, 2, 3, 4 }; return in_parts(p, 4); }";
+
+#[test]
+fn each_part_of_a_function_has_its_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [source, program] = ["a.c", "a"].map(|name| folder.path().join(name));
+    std::fs::write(&source, TWO_PARTS).expect("written");
+    let flags = ["-O2", "-g", "-freorder-blocks-and-partition"];
+    let built = std::process::Command::new("gcc").args(flags).arg("-o").arg(&program).arg(&source).status();
+    assert!(built.expect("gcc").success());
+    let table = std::process::Command::new("nm").arg("-S").arg(&program).output().expect("nm");
+    let table = String::from_utf8(table.stdout).expect("text");
+    let mut reader = Reader::start().expect("a reader");
+    let file = File::open(&program).expect("readable");
+    for name in ["in_parts", "in_parts.cold"] {
+        let line = table.lines().find(|line| line.ends_with(&format!(" {name}"))).expect("both parts");
+        let number = |at: usize| u64::from_str_radix(line.split(' ').nth(at).unwrap(), 16).unwrap();
+        let (address, size) = (number(0), number(1));
+        let (found, notes) = names(&mut reader, &file, &[address, address + size - 1]);
+        assert_eq!(notes, Vec::<String>::new());
+        for (found, offset) in found.iter().zip([0, size - 1]) {
+            let FoundSymbol::Symbol(symbol) = found else { panic!("{found:?}") };
+            assert_eq!((symbol.name.as_str(), symbol.address), (name, address));
+            assert_eq!((symbol.offset, symbol.size), (offset, Some(size)));
+            assert!(symbol.line.as_ref().is_some_and(|line| line.path.ends_with("a.c")), "{symbol:?}");
+        }
+    }
+}
+
 #[test]
 fn a_file_without_debug_information_has_its_symbols() {
     let mut reader = Reader::start().expect("a reader");

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blazesym::symbolize::evict::{self, Evict};
 use blazesym::symbolize::source::{self, Source};
@@ -150,12 +150,52 @@ impl Worker {
             [Some(own), kept.supplement.as_deref().map(|path| (path, &kept.copy))].into_iter().flatten()
         }));
         let path = self.copies.get(&key).map(|kept| PathBuf::from(&kept.path)).unwrap_or_default();
-        let mut source = source::Elf::new(path);
-        source.debug_syms = key.1;
-        let found = self.symbolizer.symbolize(&Source::Elf(source), Input::VirtOffset(addresses));
-        let found = found.map_err(|error| io::Error::other(format!("{error:#}")))?;
+        let found = self.look_up(&path, key.1, addresses)?;
         let mut room = MAX_ANSWER;
-        Ok(found.into_iter().map(|symbolized| answer_of(symbolized, &mut room)).collect())
+        let mut found: Vec<_> = found.into_iter().map(|found| answer_of(found, &mut room)).collect();
+        self.find_starts(&path, addresses, &mut found, &mut room)?;
+        Ok(found)
+    }
+
+    fn look_up(&self, path: &Path, debug: bool, addresses: &[u64]) -> io::Result<Vec<Symbolized<'_>>> {
+        let mut source = source::Elf::new(path);
+        source.debug_syms = debug;
+        let found = self.symbolizer.symbolize(&Source::Elf(source), Input::VirtOffset(addresses));
+        found.map_err(|error| io::Error::other(format!("{error:#}")))
+    }
+
+    /// Gives symbols without a start that of the part of the function that they are in, and its
+    /// name (`main.cold`), by the table of symbols.
+    fn find_starts(
+        &self,
+        path: &Path,
+        addresses: &[u64],
+        found: &mut [FoundSymbol],
+        room: &mut usize,
+    ) -> io::Result<()> {
+        let without = |(found, at): (&'_ mut FoundSymbol, &u64)| match found {
+            FoundSymbol::Symbol(symbol) if !symbol.has_start() => Some((symbol, *at)),
+            _ => None,
+        };
+        let (symbols, at): (Vec<&mut Symbol>, Vec<u64>) =
+            found.iter_mut().zip(addresses).filter_map(without).unzip();
+        if at.is_empty() {
+            return Ok(());
+        }
+        for (symbol, part) in symbols.into_iter().zip(self.look_up(path, false, &at)?) {
+            let Symbolized::Sym(part) = part else { continue };
+            if part.size.is_none_or(|size| part.offset >= size) {
+                continue;
+            }
+            let part = convert(&part);
+            let longer = part.name.len().saturating_sub(symbol.name.len());
+            if let Some(left) = room.checked_sub(longer) {
+                *room = left;
+                symbol.name = part.name;
+            }
+            (symbol.address, symbol.offset, symbol.size) = (part.address, part.offset, part.size);
+        }
+        Ok(())
     }
 
     fn types(&mut self, id: FileId, file: &File, code: &FunctionCode<'_>) -> io::Result<TypedCode> {

@@ -383,7 +383,13 @@ impl BatchResolver {
             // Use vmlinux only for addresses with a line; the names of all others come from
             // kallsyms above.
             Ok(Symbolized::Sym(symbol)) if symbol.code_info.is_some() => {
-                fill(names, &convert(&symbol), location);
+                let mut symbol = convert(&symbol);
+                if !symbol.has_start()
+                    && let Ok(found) = self.kernel.function(address)
+                {
+                    (symbol.name, symbol.offset) = (found.name.to_owned(), found.offset);
+                }
+                fill(names, &symbol, location);
             }
             Ok(_) => {}
             Err(error) => {
