@@ -39,7 +39,7 @@ pub fn chain_text(named: &NamedSample<'_>) -> String {
 }
 
 fn frame(named: &NamedSample<'_>, address: u64, code: &CodeLocation) -> String {
-    let address = if named.hides(address) { 0 } else { address };
+    let address = named.shown(address);
     let text = |name: Name| match name {
         Name::Known(id) => Some(sanitize(named.names.get(id))),
         Name::Unknown(_) => None,

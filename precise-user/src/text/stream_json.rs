@@ -55,7 +55,7 @@ fn callers(named: &NamedSample<'_>, chain: &NamedChain<'_>) -> Result<String, se
     };
     let mut out = String::from(",\"callers\":[");
     for (at, (address, code)) in chain.callers.iter().enumerate() {
-        let address = if named.hides(*address) { 0 } else { *address };
+        let address = named.shown(*address);
         out += if at > 0 { ",{" } else { "{" };
         out += &format!("\"ip\":\"{address:#x}\",\"symbol\":{}", text(code.function)?);
         if let Name::Known(_) = code.function {

@@ -25,7 +25,7 @@ pub(super) struct ImportedChain {
     pub bytes: usize,
 }
 
-/// A call chain of which the sample has only a part.
+/// A call chain that the sample has only a part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartialChain {
     /// The entries of the kernel.

@@ -7,8 +7,8 @@ use precise_model::{EventInfo, Ledger, Meta, Overhead, Row};
 
 use crate::top::{Rates, TopState, events_between, ledgers};
 
-/// The states at the ends of the epochs whose rows have not come yet. The run loop adds them,
-/// whoever gets the rows takes them; nobody holds the lock for long.
+/// The states at the ends of the epochs whose rows have not come yet. The run loop adds them, and
+/// the naming thread takes them. The lock is held only for that.
 #[derive(Clone, Default)]
 pub(super) struct EpochStates(Arc<Mutex<VecDeque<TopState>>>);
 

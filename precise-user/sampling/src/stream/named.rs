@@ -59,6 +59,11 @@ impl NamedSample<'_> {
         self.kernel_hidden && in_kernel(address)
     }
 
+    /// Returns an address as this user may see it: 0 if it must be hidden.
+    pub fn shown(&self, address: u64) -> u64 {
+        if self.hides(address) { 0 } else { address }
+    }
+
     /// Returns level, snoop, TLB and lock of the access; `None` if the hardware reported none.
     pub fn source(&self) -> Option<DataSource> {
         self.sample.data_src.filter(|word| !DataSource::is_na(*word)).map(DataSource::decode)

@@ -1,11 +1,12 @@
 //! Unwind tables on disk: those of a file are made once, and not once per run.
 //!
-//! An entry belongs to a build id and a content ([`ContentId`]): the build id alone is chosen by
-//! whoever makes a file, who could so give the tables of other files another content. What an entry
-//! holds was made by the reader, a process that hostile bytes may have taken over, and a disk may
-//! damage it. So an entry is used only if the folder and the file belong to this user and nobody
-//! else may write them, its checksum and its content are right, and the table passes the checks
-//! that an answer of the reader must pass. Any other entry is removed, counted, and made again.
+//! An entry belongs to a build id and a content ([`ContentId`]). The build id alone does not do: a
+//! program can have the build id of another one, and one of the two would get the tables of the
+//! other. What an entry holds was made by the reader, a process that hostile bytes may have taken
+//! over, and a disk may damage it. So an entry is used only if the folder and the file belong to
+//! this user and nobody else may write them, its checksum and its content are right, and the table
+//! passes the checks that an answer of the reader must pass. Any other entry is removed, counted,
+//! and made again.
 //!
 //! The folder is bounded: of too many entries, those that were used last stay.
 
@@ -320,7 +321,7 @@ mod tests {
         assert_eq!((std::fs::read(path).unwrap(), cache.get(&key)), (whole, Some(info(40))));
     }
 
-    /// Whoever writes an entry can give it the right checksum.
+    /// A forger can compute the checksum, so it proves nothing about the table.
     #[test]
     fn a_forged_entry_is_checked_like_an_answer_of_the_reader() {
         let folder = tempfile::tempdir().unwrap();

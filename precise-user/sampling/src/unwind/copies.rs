@@ -16,8 +16,8 @@ use crate::symbols::CodeFiles;
 use precise_records::record::IdentifiedRecord;
 use precise_records::record::sample::Sample;
 
-/// Size of the arrays in bytes, of which only what is written takes memory: enough for all programs
-/// of a large machine.
+/// Size of the arrays in bytes: enough for all programs of a large machine. Only the pages that are
+/// written take memory.
 const BYTES: usize = 256 << 20;
 
 /// `PERF_SAMPLE_REGS_ABI_*`.

@@ -10,7 +10,6 @@
 //! All of it runs on one thread ([`Unwinder`]). A process whose mappings, or whose tables, have not
 //! been published yet has chains of one frame, which end with
 //! [`precise_common::unwind::End::NotYet`].
-
 //!
 //! Copies of stacks are unwound by the same tables ([`StackUnwinder`]), in arrays that no program
 //! reads.
