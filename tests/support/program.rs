@@ -158,6 +158,8 @@ pub fn built(
         .arg(&program)
         .arg(&source_file)
         .args(options)
+        // Where split debug information goes.
+        .current_dir(folder)
         .output()
         .with_context(|| format!("{compiler} cannot be started: is it installed?"))?;
     ensure!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));

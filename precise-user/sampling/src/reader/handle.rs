@@ -19,7 +19,7 @@ use super::elf::Headers;
 use super::keeper::Keeper;
 use super::limit::{Limit, START_LIMIT, cpu_time};
 use super::protocol::{
-    FileId, FoundSymbol, JitAnswer, MAX_ADDRESSES, OrderReply, ReaderRequest, Reply, WorkerOrder,
+    FileId, FoundSymbol, JitAnswer, MAX_ADDRESSES, OrderReply, ReaderRequest, Reply, SplitFile, WorkerOrder,
 };
 use super::unwind::UnwindInfo;
 use super::wire;
@@ -278,8 +278,9 @@ impl Reader {
         self.levels.get(&id) == Some(&Level::Nothing)
     }
 
-    /// Returns the types of a function's accesses to memory. A file whose debug information cannot
-    /// be read is not asked again.
+    /// Returns the types of a function's accesses to memory, or the name of the file that has its
+    /// debug information, if `split` is [`Split::Unknown`]. A file whose debug information cannot be
+    /// read is not asked again.
     ///
     /// # Errors
     ///
@@ -287,19 +288,27 @@ impl Reader {
     pub fn types(
         &mut self,
         (id, file): (FileId, &File),
+        split: Split<'_>,
         start: u64,
         code: &[u8],
         wanted: &[u64],
-    ) -> Result<TypedCode, Trouble> {
+    ) -> Result<FoundTypes, Trouble> {
         let mut all = TypedCode::default();
         for part in wanted.chunks(MAX_ADDRESSES) {
             if self.levels.get(&id).is_some_and(|level| *level < Level::Lines) {
                 return Err(Trouble::Failed("it could not be read before".to_owned()));
             }
+            let (split, second) = match split {
+                Split::Unknown => (SplitFile::Unknown, None),
+                Split::Found(id, file) => (SplitFile::Found(id), Some(file)),
+                Split::Missing => (SplitFile::Missing, None),
+            };
             let request =
-                ReaderRequest::Types { file: id, start, code: code.to_vec(), wanted: part.to_vec() };
-            match self.ask(&request, &[file]) {
+                ReaderRequest::Types { file: id, split, start, code: code.to_vec(), wanted: part.to_vec() };
+            let files: Vec<&File> = [file].into_iter().chain(second).collect();
+            match self.ask(&request, &files) {
                 Ok(Reply::Types(answer)) if answer.instructions.len() == part.len() => all.append(answer),
+                Ok(Reply::Split(name)) if split == SplitFile::Unknown => return Ok(FoundTypes::Split(name)),
                 Ok(other) => return Err(unexpected(&other)),
                 Err(trouble) => {
                     if !matches!(trouble, Trouble::Unavailable(_)) {
@@ -309,7 +318,7 @@ impl Reader {
                 }
             }
         }
-        Ok(all)
+        Ok(FoundTypes::Code(all))
     }
 
     /// Returns the functions of a perf map at addresses, in their order.
@@ -491,6 +500,26 @@ impl Drop for Reader {
     }
 }
 
+/// The file that the debug information of a function was split off to.
+#[derive(Clone, Copy, Debug)]
+pub enum Split<'a> {
+    /// It was not looked for.
+    Unknown,
+    /// A `.dwo` or a `.dwp` file.
+    Found(FileId, &'a File),
+    /// It does not exist.
+    Missing,
+}
+
+/// What debug information says about the types of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundTypes {
+    /// The types of its accesses.
+    Code(TypedCode),
+    /// The debug information is in a file of this name, which the compiler wrote.
+    Split(String),
+}
+
 /// Returns how a worker ended, after "the process that read it".
 fn words(status: ExitStatus) -> String {
     match status.signal() {
@@ -508,6 +537,7 @@ fn unexpected(reply: &Reply) -> Trouble {
         Reply::Headers(_) => "headers",
         Reply::Symbols(_) => "symbols",
         Reply::Types(_) => "types",
+        Reply::Split(_) => "the name of a file",
         Reply::Checksum(_) => "a checksum",
         Reply::Jit(_) => "functions of a perf map",
         Reply::Unwind(_) => "unwind information",

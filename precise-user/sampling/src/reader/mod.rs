@@ -36,7 +36,7 @@ mod wire;
 mod worker;
 
 pub use confine::Confinement;
-pub use handle::{Reader, ReaderUse, Trouble, cpu_ns};
+pub use handle::{FoundTypes, Reader, ReaderUse, Split, Trouble, cpu_ns};
 pub use nursery::run_if_reader;
 pub(crate) use worker::convert;
 

@@ -61,8 +61,10 @@ pub enum ReaderRequest {
     },
     /// The types of a function's accesses to memory.
     Types {
-        /// The file with the debug information: the only descriptor.
+        /// The file with the debug information: the first descriptor.
         file: FileId,
+        /// The file that the debug information was split off to.
+        split: SplitFile,
         /// The virtual address at which the function begins.
         start: u64,
         /// Its code.
@@ -90,6 +92,17 @@ pub enum ReaderRequest {
     Forget(Vec<FileId>),
 }
 
+/// The file that the debug information of a unit was split off to (`-gsplit-dwarf`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SplitFile {
+    /// It was not looked for. If there is one, the answer is its name.
+    Unknown,
+    /// It is the second descriptor: a `.dwo` or a `.dwp` file.
+    Found(FileId),
+    /// It does not exist.
+    Missing,
+}
+
 /// The answer of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
@@ -101,6 +114,8 @@ pub enum Reply {
     Symbols(Vec<FoundSymbol>),
     /// The types of a function's accesses.
     Types(TypedCode),
+    /// The debug information of the function is in a file of this name.
+    Split(String),
     /// Whether the checksum is right.
     Checksum(bool),
     /// The functions of a perf map.

@@ -13,11 +13,12 @@ use rustc_hash::FxHashMap;
 use super::confine::{self, Confinement};
 use super::copy::{MAX_FILE, copy};
 use super::demangle::{bounded, demangle};
-use super::dwarf::{FunctionCode, Programs};
+use super::dwarf::{FunctionCode, Programs, SplitUse, TypesAnswer};
 use super::elf::{Headers, by_build_id};
 use super::jit::OpenPerfMaps;
 use super::protocol::{
-    FileId, FileLine, FoundSymbol, Inlined, MAX_ADDRESSES, MAX_INLINED, ReaderRequest, Reply, Symbol,
+    FileId, FileLine, FoundSymbol, Inlined, MAX_ADDRESSES, MAX_INLINED, ReaderRequest, Reply, SplitFile,
+    Symbol,
 };
 use super::{paths, unwind, wire};
 use precise_code::return_site::{BEFORE, BEHIND, ReturnSite};
@@ -122,9 +123,9 @@ impl Worker {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
             }
-            (ReaderRequest::Types { file: id, start, code, wanted }, Some(file)) => {
+            (ReaderRequest::Types { file: id, split, start, code, wanted }, Some(file)) => {
                 let code = FunctionCode { start, bytes: &code, wanted: &wanted };
-                self.types(id, &file, &code).map(Reply::Types)
+                self.types((id, &file), (split, second), &code)
             }
         };
         answer.unwrap_or_else(|error| Reply::Failed(bounded(&error.to_string())))
@@ -198,11 +199,29 @@ impl Worker {
         Ok(())
     }
 
-    fn types(&mut self, id: FileId, file: &File, code: &FunctionCode<'_>) -> io::Result<TypedCode> {
+    fn types(
+        &mut self,
+        (id, file): (FileId, &File),
+        (split, second): (SplitFile, Option<File>),
+        code: &FunctionCode<'_>,
+    ) -> io::Result<Reply> {
         self.clock += 1;
         self.keep((id, true), file)?;
-        let Some(kept) = self.copies.get(&(id, true)) else { return Ok(TypedCode::default()) };
-        self.programs.types(id, &kept.copy, code)
+        let part = match (split, second) {
+            (SplitFile::Unknown, _) => SplitUse::Unknown,
+            (SplitFile::Found(part), Some(second)) => {
+                self.keep((part, true), &second)?;
+                self.copies
+                    .get(&(part, true))
+                    .map_or(SplitUse::Missing, |kept| SplitUse::Copy(part, &kept.copy))
+            }
+            (SplitFile::Found(_) | SplitFile::Missing, _) => SplitUse::Missing,
+        };
+        let Some(kept) = self.copies.get(&(id, true)) else { return Ok(Reply::Types(TypedCode::default())) };
+        Ok(match self.programs.types(id, &kept.copy, part, code)? {
+            TypesAnswer::Code(code) => Reply::Types(code),
+            TypesAnswer::Split(name) => Reply::Split(bounded(&name)),
+        })
     }
 
     /// Makes sure that there is a copy of the file.

@@ -81,9 +81,46 @@ impl Index {
         Ok(())
     }
 
+    /// Reads the headers of the units of a `.dwo` file, once. All code that is asked for is in the
+    /// unit `id`: which code that is, its skeleton says.
+    pub fn prepare_split(
+        &mut self,
+        dwarf: &gimli::Dwarf<Bytes<'_>>,
+        id: gimli::DwoId,
+        budget: &Budget,
+    ) -> Result<(), Untyped> {
+        self.prepare(dwarf, budget)?;
+        self.ranges.clear();
+        for number in 0..self.heads.len() {
+            budget.take()?;
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            let header = self.start_of(number).map(gimli::DebugInfoOffset);
+            let header = header.and_then(|start| dwarf.unit_header(start).ok());
+            let unit = header.and_then(|header| dwarf.unit(header).ok());
+            if unit.is_some_and(|unit| unit.dwo_id == Some(id)) {
+                self.ranges.push((0, u64::MAX, number));
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the number of the unit with the code at an address.
     pub fn unit_at(&self, address: u64) -> Option<u32> {
         holder(&self.ranges, address)
+    }
+
+    /// Returns the unit with the code at an address if its debug information was split off: the
+    /// number that it has in both files, what is left of it here, and the name of the other file.
+    pub fn skeleton<'a>(
+        &self,
+        dwarf: &gimli::Dwarf<Bytes<'a>>,
+        address: u64,
+    ) -> Option<(gimli::DwoId, Unit<'a>, String)> {
+        let start = self.start_of(self.unit_at(address)?)?;
+        let unit = dwarf.unit(dwarf.unit_header(gimli::DebugInfoOffset(start)).ok()?).ok()?;
+        let name = dwarf.attr_string(&unit, unit.dwo_name().ok()??).ok()?;
+        Some((unit.dwo_id?, unit, String::from_utf8_lossy(name.slice()).into_owned()))
     }
 
     /// Returns the number of the unit that contains an entry, and the offset of the unit.

@@ -54,6 +54,25 @@ impl Budget {
     }
 }
 
+/// Where the debug information of a function is that was split off to another file.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SplitUse<'a> {
+    /// Nobody has looked for the file yet.
+    Unknown,
+    /// In the copy of this file.
+    Copy(FileId, &'a File),
+    /// There is no such file.
+    Missing,
+}
+
+/// What is said about the types of a function.
+#[derive(Debug)]
+pub(super) enum TypesAnswer {
+    Code(TypedCode),
+    /// The debug information was split off to the file of this name.
+    Split(String),
+}
+
 /// The debug information of files, ready to be asked.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
@@ -67,7 +86,13 @@ impl Programs {
     /// # Errors
     ///
     /// Returns an error if the debug information cannot be read.
-    pub fn types(&mut self, id: FileId, copy: &File, code: &FunctionCode<'_>) -> io::Result<TypedCode> {
+    pub fn types(
+        &mut self,
+        id: FileId,
+        copy: &File,
+        split: SplitUse<'_>,
+        code: &FunctionCode<'_>,
+    ) -> io::Result<TypesAnswer> {
         self.clock += 1;
         if !self.kept.contains_key(&id) {
             if self.kept.len() >= MAX_FILES {
@@ -76,14 +101,19 @@ impl Programs {
             }
             self.kept.insert(id, Program::of(copy)?);
         }
-        let Some(program) = self.kept.get_mut(&id) else { return Ok(TypedCode::default()) };
+        let Some(program) = self.kept.get_mut(&id) else {
+            return Ok(TypesAnswer::Code(TypedCode::default()));
+        };
         program.used = self.clock;
-        Ok(program.types(code))
+        program.types(split, code)
     }
 
     /// Forgets a file.
     pub fn forget(&mut self, id: FileId) {
         self.kept.remove(&id);
+        for program in self.kept.values_mut() {
+            program.split.remove(&id);
+        }
     }
 }
 
@@ -102,26 +132,67 @@ pub(super) struct FunctionCode<'a> {
 struct Program {
     contents: SectionContents,
     index: Index,
+    /// What was split off, by file.
+    split: FxHashMap<FileId, SplitProgram>,
     used: u64,
+}
+
+/// A `.dwo` or a `.dwp` file.
+#[derive(Debug)]
+struct SplitProgram {
+    contents: SectionContents,
+    /// By the number that a unit has in both files.
+    indexes: FxHashMap<u64, Index>,
 }
 
 impl Program {
     fn of(copy: &File) -> io::Result<Self> {
-        Ok(Self { contents: SectionContents::of(copy)?, index: Index::default(), used: 0 })
+        let (contents, index) = (SectionContents::of(copy)?, Index::default());
+        Ok(Self { contents, index, split: FxHashMap::default(), used: 0 })
     }
 
-    fn types(&mut self, code: &FunctionCode<'_>) -> TypedCode {
+    fn types(&mut self, split: SplitUse<'_>, code: &FunctionCode<'_>) -> io::Result<TypesAnswer> {
         let dwarf = self.contents.dwarf();
         let budget = Budget::new();
-        let instructions = decode(code.bytes, code.start);
-        let wanted = code.wanted.get(..code.wanted.len().min(MAX_ADDRESSES)).unwrap_or_default();
-        let mut table = match TypeTable::of(&dwarf, &mut self.index, &budget) {
-            Ok(table) => table,
-            Err(why) => return untyped(&instructions, wanted, why),
+        let none = |why| Ok(TypesAnswer::Code(untyped(&decode(code.bytes, code.start), code.wanted(), why)));
+        if let Err(why) = self.index.prepare(&dwarf, &budget) {
+            return none(why);
+        }
+        let Some((id, skeleton, name)) = self.index.skeleton(&dwarf, code.start) else {
+            return Ok(TypesAnswer::Code(match TypeTable::of(&dwarf, &mut self.index, &budget) {
+                Ok(mut table) => code.typed_by(&mut table),
+                Err(why) => return none(why),
+            }));
         };
-        match table.facts(code.start) {
-            Ok(facts) => typed(&instructions, &facts, &mut table, wanted),
-            Err(why) => untyped(&instructions, wanted, why),
+        let (number, copy) = match split {
+            SplitUse::Unknown => return Ok(TypesAnswer::Split(name)),
+            SplitUse::Missing => return none(Untyped::NoDebugInfo),
+            SplitUse::Copy(number, copy) => (number, copy),
+        };
+        if !self.split.contains_key(&number) {
+            let contents = SectionContents::of_split(copy)?;
+            self.split.insert(number, SplitProgram { contents, indexes: FxHashMap::default() });
+        }
+        let Some(part) = self.split.get_mut(&number) else { return none(Untyped::NoDebugInfo) };
+        let Some(dwarf) = part.contents.split(id, &dwarf) else { return none(Untyped::NoDebugInfo) };
+        let index = part.indexes.entry(id.0).or_default();
+        Ok(TypesAnswer::Code(match TypeTable::of_split(&dwarf, index, &budget, (id, &skeleton)) {
+            Ok(mut table) => code.typed_by(&mut table),
+            Err(why) => return none(why),
+        }))
+    }
+}
+
+impl FunctionCode<'_> {
+    fn wanted(&self) -> &[u64] {
+        self.wanted.get(..self.wanted.len().min(MAX_ADDRESSES)).unwrap_or_default()
+    }
+
+    fn typed_by(&self, table: &mut TypeTable<'_, '_>) -> TypedCode {
+        let instructions = decode(self.bytes, self.start);
+        match table.facts(self.start) {
+            Ok(facts) => typed(&instructions, &facts, table, self.wanted()),
+            Err(why) => untyped(&instructions, self.wanted(), why),
         }
     }
 }

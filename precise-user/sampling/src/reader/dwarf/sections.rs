@@ -6,16 +6,18 @@ use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 
 use flate2::read::ZlibDecoder;
-use gimli::{EndianSlice, LittleEndian, SectionId};
+use gimli::{DwarfPackage, DwoId, EndianSlice, LittleEndian, SectionId};
 
 use super::Bytes;
 use crate::reader::elf::{is_wide, le32, le64, read_up_to};
 use crate::reader::sections::Sections;
 
-/// The sections that are read.
-const WANTED: [SectionId; 12] = [
+/// The sections that are read, of those that a file has.
+const WANTED: [SectionId; 14] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
+    // Where the units of a `.dwp` file are.
+    SectionId::DebugCuIndex,
     SectionId::DebugInfo,
     // gimli reads the header of the line table of each unit.
     SectionId::DebugLine,
@@ -26,6 +28,7 @@ const WANTED: [SectionId; 12] = [
     SectionId::DebugRngLists,
     SectionId::DebugStr,
     SectionId::DebugStrOffsets,
+    SectionId::DebugTuIndex,
     SectionId::DebugTypes,
 ];
 /// Maximum number of bytes of one decompressed section. A copy with more is refused as a whole
@@ -51,6 +54,15 @@ enum Content {
 impl SectionContents {
     /// Reads the sections of a copy that the worker made.
     pub fn of(copy: &File) -> io::Result<Self> {
+        Self::named(copy, |id| Some(id.name()))
+    }
+
+    /// Reads the sections of a copy of a `.dwo` or a `.dwp` file.
+    pub fn of_split(copy: &File) -> io::Result<Self> {
+        Self::named(copy, SectionId::dwo_name)
+    }
+
+    fn named(copy: &File, name: fn(SectionId) -> Option<&'static str>) -> io::Result<Self> {
         let mut header = [0; 64];
         let got = read_up_to(copy, &mut header, 0)?;
         let wide = is_wide(&header, got).ok_or_else(|| io::Error::other("it is not an ELF file"))?;
@@ -58,7 +70,7 @@ impl SectionContents {
         let mapping = Mapping::of(copy)?;
         let mut sections = Vec::new();
         for id in WANTED {
-            let Some(section) = all.named(id.name()) else { continue };
+            let Some(section) = name(id).and_then(|name| all.named(name)) else { continue };
             let [offset, size] =
                 [section.offset, section.size].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
             let bytes = mapping.range(offset, size);
@@ -82,8 +94,27 @@ impl SectionContents {
 
     /// Returns the debug information.
     pub fn dwarf(&self) -> gimli::Dwarf<Bytes<'_>> {
-        let load = |id| Ok::<_, gimli::Error>(EndianSlice::new(self.section(id), LittleEndian));
-        gimli::Dwarf::load(load).unwrap_or_default()
+        gimli::Dwarf::load(|id| self.load(id)).unwrap_or_default()
+    }
+
+    /// Returns the debug information of the unit `id` that `parent` refers to; `None` if it is not
+    /// there.
+    pub fn split<'a>(
+        &'a self,
+        id: DwoId,
+        parent: &gimli::Dwarf<Bytes<'a>>,
+    ) -> Option<gimli::Dwarf<Bytes<'a>>> {
+        if self.section(SectionId::DebugCuIndex).is_empty() {
+            let mut dwarf = self.dwarf();
+            dwarf.make_dwo(parent);
+            return Some(dwarf);
+        }
+        let package = DwarfPackage::load(|id| self.load(id), EndianSlice::new(&[], LittleEndian)).ok()?;
+        package.find_cu(id, parent).ok().flatten()
+    }
+
+    fn load(&self, id: SectionId) -> Result<Bytes<'_>, gimli::Error> {
+        Ok(EndianSlice::new(self.section(id), LittleEndian))
     }
 }
 

@@ -24,10 +24,16 @@ int main(void) { return (int)walk(table) + first(); }
 
 /// Compiles a program and returns its path.
 fn compiled(folder: &Path, source: &str) -> PathBuf {
+    compiled_with(folder, source, &[])
+}
+
+fn compiled_with(folder: &Path, source: &str, more: &[&str]) -> PathBuf {
     let [text, program] = ["a.c", "a"].map(|name| folder.join(name));
     std::fs::write(&text, source).unwrap();
     let flags = ["-O2", "-g", "-fno-inline", "-fno-ipa-icf"];
-    assert!(Command::new("gcc").args(flags).arg(&text).arg("-o").arg(&program).status().unwrap().success());
+    let mut gcc = Command::new("gcc");
+    gcc.args(flags).args(more).arg(&text).arg("-o").arg(&program).current_dir(folder);
+    assert!(gcc.status().unwrap().success());
     program
 }
 
@@ -48,10 +54,21 @@ fn function(path: &Path, name: &str) -> (u64, Vec<u8>) {
 
 /// Returns the types of all instructions of a function.
 fn typed(path: &Path, name: &str) -> TypedCode {
+    match asked(path, name, SplitUse::Unknown) {
+        TypesAnswer::Code(code) => code,
+        TypesAnswer::Split(name) => panic!("split off to {name}"),
+    }
+}
+
+fn asked(path: &Path, name: &str, split: SplitUse<'_>) -> TypesAnswer {
     let (start, bytes) = function(path, name);
     let wanted: Vec<u64> = decode(&bytes, start).iter().map(|i| i.offset).collect();
-    let mut program = Program::of(&copy(&File::open(path).unwrap(), true).unwrap().file).unwrap();
-    program.types(&FunctionCode { start, bytes: &bytes, wanted: &wanted })
+    let mut program = Program::of(&copied(path)).unwrap();
+    program.types(split, &FunctionCode { start, bytes: &bytes, wanted: &wanted }).unwrap()
+}
+
+fn copied(path: &Path) -> File {
+    copy(&File::open(path).unwrap(), true).unwrap().file
 }
 
 /// Returns the fields that a function accesses, with the names of their types.
@@ -84,6 +101,37 @@ fn fields_of_a_compiled_program_are_found() {
 }
 
 #[test]
+fn what_was_split_off_is_read_from_its_file() {
+    for version in ["-gdwarf-5", "-gdwarf-4"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = compiled_with(folder.path(), LIST, &["-gsplit-dwarf", version]);
+        let TypesAnswer::Split(name) = asked(&path, "walk", SplitUse::Unknown) else {
+            panic!("the debug information is not here")
+        };
+        let part = folder.path().join(&name);
+        let package = folder.path().join("a.dwp");
+        assert!(Command::new("dwp").arg("-e").arg(&path).arg("-o").arg(&package).status().unwrap().success());
+        for file in [part, package] {
+            let copy = copied(&file);
+            let TypesAnswer::Code(walk) = asked(&path, "walk", SplitUse::Copy(7, &copy)) else {
+                panic!("found")
+            };
+            assert_eq!(fields(&walk), ["node.at+20", "node.next+0", "node.u+24"], "{version} {file:?}");
+            let TypesAnswer::Code(first) = asked(&path, "first", SplitUse::Copy(7, &copy)) else {
+                panic!("found")
+            };
+            assert_eq!(fields(&first), ["node.at+12"], "{version} {file:?}");
+        }
+        // Without the file, or with that of another program.
+        let other = copied(Path::new("/bin/true"));
+        for split in [SplitUse::Missing, SplitUse::Copy(8, &other)] {
+            let TypesAnswer::Code(walk) = asked(&path, "walk", split) else { panic!("nothing to look for") };
+            assert!(fields(&walk).is_empty() && !walk.instructions.is_empty());
+        }
+    }
+}
+
+#[test]
 fn damaged_debug_information_ends_no_worker() {
     let folder = tempfile::tempdir().unwrap();
     let path = compiled(folder.path(), LIST);
@@ -113,8 +161,9 @@ fn damaged_debug_information_ends_no_worker() {
             std::fs::write(&damaged, &content).unwrap();
             let copied = copy(&File::open(&damaged).unwrap(), true).unwrap().file;
             let Ok(mut program) = Program::of(&copied) else { continue };
-            let code = program.types(&FunctionCode { start, bytes: &bytes, wanted: &wanted });
-            assert_eq!(code.instructions.len(), wanted.len());
+            let code = FunctionCode { start, bytes: &bytes, wanted: &wanted };
+            let answer = program.types(SplitUse::Missing, &code).unwrap();
+            assert!(matches!(answer, TypesAnswer::Code(code) if code.instructions.len() == wanted.len()));
         }
     }
 }

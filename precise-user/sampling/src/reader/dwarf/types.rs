@@ -27,6 +27,8 @@ pub(super) struct TypeTable<'a, 'i> {
     pub dwarf: &'i gimli::Dwarf<Bytes<'a>>,
     pub index: &'i mut Index,
     pub budget: &'i Budget,
+    /// What the file itself says about the unit whose debug information was split off.
+    skeleton: Option<&'i Unit<'a>>,
     units: FxHashMap<u32, Option<Rc<Unit<'a>>>>,
     nodes: Vec<TypeNode>,
     by_place: FxHashMap<Place, Option<TypeId>>,
@@ -66,15 +68,36 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         budget: &'i Budget,
     ) -> Result<Self, Untyped> {
         index.prepare(dwarf, budget)?;
-        Ok(Self {
+        Ok(Self::new(dwarf, index, budget, None))
+    }
+
+    /// As [`Self::of`], for the unit that was split off `skeleton`.
+    pub fn of_split(
+        dwarf: &'i gimli::Dwarf<Bytes<'a>>,
+        index: &'i mut Index,
+        budget: &'i Budget,
+        (id, skeleton): (gimli::DwoId, &'i Unit<'a>),
+    ) -> Result<Self, Untyped> {
+        index.prepare_split(dwarf, id, budget)?;
+        Ok(Self::new(dwarf, index, budget, Some(skeleton)))
+    }
+
+    fn new(
+        dwarf: &'i gimli::Dwarf<Bytes<'a>>,
+        index: &'i mut Index,
+        budget: &'i Budget,
+        skeleton: Option<&'i Unit<'a>>,
+    ) -> Self {
+        Self {
             dwarf,
             index,
             budget,
+            skeleton,
             units: FxHashMap::default(),
             nodes: Vec::new(),
             by_place: FxHashMap::default(),
             by_name: FxHashMap::default(),
-        })
+        }
     }
 
     /// Returns a unit.
@@ -84,7 +107,11 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         }
         let header = self.index.start_of(number).map(DebugInfoOffset);
         let header = header.and_then(|start| self.dwarf.unit_header(start).ok());
-        let unit = header.and_then(|header| self.dwarf.unit(header).ok()).map(Rc::new);
+        let mut unit = header.and_then(|header| self.dwarf.unit(header).ok());
+        if let (Some(unit), Some(skeleton)) = (&mut unit, self.skeleton) {
+            unit.copy_relocated_attributes(skeleton);
+        }
+        let unit = unit.map(Rc::new);
         self.units.insert(number, unit.clone());
         unit
     }

@@ -7,6 +7,7 @@
 mod kernel;
 mod kernel_types;
 mod source;
+mod split;
 
 use std::{
     fs::File,
@@ -19,6 +20,7 @@ use kernel_types::BtfTypes;
 use precise_code::types::{TypedCode, Untyped, typed, untyped};
 use precise_code::{FunctionId, Instruction, SourceLine, decode, disassemble};
 pub use source::{MAX_SOURCES, Outside, SourceFiles};
+use split::SplitFiles;
 
 use super::{
     DebugServer, SymbolOptions,
@@ -31,7 +33,7 @@ use super::{
 use crate::btf::Btf;
 use crate::machine::Root;
 use crate::reader::{
-    Reader, ReaderUse,
+    FoundTypes, Reader, ReaderUse, Split,
     protocol::{FileId, FileLine, Symbol},
 };
 use precise_model::Reason;
@@ -50,6 +52,8 @@ pub struct Listings {
     /// Started when the first function of a file is read.
     reader: Option<Reader>,
     open: OpenFiles,
+    /// Files that the debug information of others was split off to.
+    split: SplitFiles,
     /// Why files could not be read.
     troubles: Notes,
     kernel: KernelSymbols,
@@ -71,6 +75,7 @@ impl Listings {
         Self {
             reader: None,
             open,
+            split: SplitFiles::default(),
             troubles: Notes::new(MAX_TROUBLES),
             kernel,
             kernel_code: None,
@@ -114,8 +119,15 @@ impl Listings {
         let (vaddr, code) = code(reader, &mut self.open, id, function)?;
         let open = self.open.get(id).ok_or(Reason::FileMissing)?;
         let separate = open.debug.as_ref().map(|separate| (separate.id, &separate.file));
-        match reader.types(separate.unwrap_or((id, &open.file)), vaddr, &code, wanted) {
-            Ok(types) => Ok(types),
+        let file = separate.unwrap_or((id, &open.file));
+        let mut found = reader.types(file, Split::Unknown, vaddr, &code, wanted);
+        if let Ok(FoundTypes::Split(name)) = &found {
+            let split = self.split.find(reader, (id, &function.module), name, &self.files);
+            found = reader.types(file, split, vaddr, &code, wanted);
+        }
+        match found {
+            Ok(FoundTypes::Code(types)) => Ok(types),
+            Ok(FoundTypes::Split(_)) => Err(Reason::Failed),
             Err(why) => {
                 self.troubles.add(format!("cannot use the types of {}: {why}", function.module));
                 Err(Reason::Failed)
