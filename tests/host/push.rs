@@ -149,6 +149,42 @@ fn backends_get_what_happened() -> Result<()> {
     })
 }
 
+const CALLS: &str = r"
+#include <sys/mman.h>
+#include <unistd.h>
+__attribute__((noinline)) void touch_pages(volatile char *p) { for (int i = 0; i < 16; i++) p[i * 4096] = 1; }
+__attribute__((noinline)) void called(char *p) {
+    touch_pages(p);
+    madvise(p, 1 << 16, MADV_DONTNEED);
+    usleep(5000);
+}
+int main(void) {
+    char *p = mmap(0, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (;;) called(p);
+}";
+
+#[test]
+fn profiles_have_callers() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let work = program::c_with(&["-fomit-frame-pointer"], folder.path(), "push-calls", CALLS)?;
+    let collector = Receiver::start([])?;
+    let push = format!("--push=otlp=http://{}", collector.address);
+    let serving = Serving::start(&[FAULTS, &["-g", &push, "--push-every=1s"]].concat())?;
+    let _work = KillOnDrop::from(Command::new(work).spawn()?);
+    let begun = Instant::now();
+    // The first samples come before the program is known.
+    loop {
+        let found = samples(&collector.deliveries())?;
+        let whole = |((_, stack), _): (&(String, String), &u64)| stack.ends_with("main;called;touch_pages");
+        if found.iter().any(whole) {
+            break;
+        }
+        ensure!(begun.elapsed() < Duration::from_secs(30), "no callers: {found:?}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    serving.end(libc::SIGTERM)?.expect(0).map(drop)
+}
+
 #[test]
 fn what_a_backend_does_not_take_is_counted() -> Result<()> {
     undisturbed(|| {

@@ -14,7 +14,7 @@ use precise::views::view::{AnyView as _, Format, Input, OptionValues, Why};
 use super::{
     CommandResult, Output,
     aggregating::AggregatingArguments,
-    call_graph::CallGraphMethod,
+    call_graph::AggregatedChainArguments,
     code::LocalFiles,
     dimensions, ended,
     form::by_help,
@@ -85,56 +85,8 @@ pub struct RecordArguments {
         hide_short_help = true
     )]
     lines: u64,
-    /// Record call chains
-    ///
-    /// Views then show the callers of the sampled functions. The stack is unwound for each sample,
-    /// which adds to the overhead.
-    #[arg(
-        short = 'g',
-        help_heading = OUTPUT
-    )]
-    chains: bool,
-    /// Record call chains in this way: auto, tables or fp [default of -g: auto]
-    ///
-    /// `tables` unwinds by the unwind tables that compilers write for exceptions (.eh_frame), which
-    /// nearly all programs have, also those without frame pointers. `auto` does the same, and
-    /// follows frame pointers in code that has no table: of JIT compilers, and of Go. With `fp`
-    /// the kernel follows frame pointers only.
-    #[arg(
-        long = "call-graph",
-        value_name = "HOW",
-        hide_possible_values = true,
-        value_enum,
-        help_heading = OUTPUT,
-        hide_short_help = true
-    )]
-    call_graph: Option<CallGraphMethod>,
-    /// Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]
-    ///
-    /// The default is 256 to 8K chains per CPU.
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = values::size,
-        help_heading = LIMITS,
-        hide_short_help = true
-    )]
-    stacks: Option<u64>,
-    /// Limit the memory of unwind tables [default: 32M]
-    ///
-    /// All of it is allocated when the run starts. A program or library takes about a twentieth of
-    /// the size of its code.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_parser = values::size,
-        help_heading = LIMITS,
-        hide_short_help = true
-    )]
-    unwind_memory: Option<u64>,
-    /// Unwind at most N frames of user space [default: 127]
-    #[arg(long, value_name = "N", help_heading = LIMITS, hide_short_help = true)]
-    stack_depth: Option<u32>,
+    #[command(flatten)]
+    chains: AggregatedChainArguments,
     #[command(flatten)]
     aggregating: AggregatingArguments,
     /// Write the capture to FILE, or `-` for stdout
@@ -253,7 +205,6 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
     let mut builder = arguments
         .aggregating
         .complete(arguments.selection.plan()?)
-        .call_chains(arguments.chains || arguments.call_graph.is_some())
         .output_apart(arguments.writes_data())
         .lines(arguments.lines);
     if let Some(by) = &arguments.by {
@@ -262,17 +213,5 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
     if let Some(bytes) = arguments.granule {
         builder = builder.granule(bytes);
     }
-    if let Some(stacks) = arguments.stacks {
-        builder = builder.stacks(stacks);
-    }
-    if let Some(how) = arguments.call_graph {
-        builder = builder.call_graph(how.into());
-    }
-    if let Some(bytes) = arguments.unwind_memory {
-        builder = builder.unwind_memory(bytes);
-    }
-    if let Some(frames) = arguments.stack_depth {
-        builder = builder.stack_depth(frames);
-    }
-    builder.build().map_err(plan_failure)
+    arguments.chains.complete(builder).build().map_err(plan_failure)
 }

@@ -19,7 +19,7 @@ use precise::text::stream_text::StreamText;
 
 use super::{
     CommandResult, Output,
-    call_graph::CallGraphMethod,
+    call_graph::ChainArguments,
     ended,
     output::{self, say},
     plan_failure::{missing_field, plan_failure},
@@ -28,8 +28,17 @@ use super::{
     values,
 };
 
+/// The text of `-g`.
+const CHAINS: &str = "\
+Print the call chain of each sample
+
+Without --fields, samples are printed as `perf script` prints them, for programs that read that. \
+Stacks are copied with each sample and unwound here; with --call-graph fp, the kernel follows frame \
+pointers and no stack is copied.";
+
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP, after_long_help = after_long_help())]
+#[command(mut_arg("chains", |arg| arg.help("Print the call chain of each sample").long_help(CHAINS)))]
 pub struct ScriptArguments {
     #[command(flatten)]
     selection: SelectionArguments,
@@ -39,24 +48,8 @@ pub struct ScriptArguments {
     /// Print one JSON object per sample, one per line
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
-    /// Print the call chain of each sample
-    ///
-    /// Without --fields, samples are printed as `perf script` prints them, for programs that read
-    /// that. Stacks are copied with each sample and unwound here.
-    #[arg(short = 'g', help_heading = OUTPUT)]
-    chains: bool,
-    /// Unwind in this way: auto, tables or fp [default of -g: auto]
-    ///
-    /// As in `record`. With `fp` the kernel follows frame pointers, and no stack is copied.
-    #[arg(
-        long = "call-graph",
-        value_name = "HOW",
-        hide_possible_values = true,
-        value_enum,
-        help_heading = OUTPUT,
-        hide_short_help = true
-    )]
-    call_graph: Option<CallGraphMethod>,
+    #[command(flatten)]
+    chains: ChainArguments,
     /// Copy at most BYTES of each stack [default: 16K]
     ///
     /// A chain whose frames lie above the copy ends there.
@@ -94,13 +87,9 @@ pub struct ScriptArguments {
 }
 
 impl ScriptArguments {
-    fn has_chains(&self) -> bool {
-        self.chains || self.call_graph.is_some()
-    }
-
     /// Returns whether samples are printed as `perf script` prints them.
     fn as_perf(&self) -> bool {
-        self.has_chains() && self.fields.is_empty() && !self.json
+        self.chains.are_wanted() && self.fields.is_empty() && !self.json
     }
 }
 
@@ -180,7 +169,7 @@ fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<StreamField>), Failure
         asked.extend(PERF_FIELDS);
     }
     // A number that does not fit becomes one that is larger than any ring, and is rejected later.
-    let chains = arguments.has_chains();
+    let chains = arguments.chains.are_wanted();
     let ring_pages = match arguments.ring_pages {
         Some(pages) => usize::try_from(pages).unwrap_or(usize::MAX),
         None if chains => plan::RING_PAGES_OF_CHAINS,
@@ -191,11 +180,8 @@ fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<StreamField>), Failure
     let streaming =
         Streaming { ring_pages, samples: arguments.samples, chains, stack_copy, ..Streaming::default() };
     // Lines of the command would look like samples.
-    let mut builder = arguments.selection.plan()?.stream(streaming).output_apart(true);
-    if let Some(how) = arguments.call_graph {
-        builder = builder.call_graph(how.into());
-    }
-    let plan = builder.build().map_err(plan_failure)?;
+    let builder = arguments.selection.plan()?.stream(streaming).output_apart(true);
+    let plan = arguments.chains.method(builder).build().map_err(plan_failure)?;
     choose_fields(plan, &asked, arguments.json).map_err(|error| missing_field(&error))
 }
 

@@ -25,6 +25,7 @@ use precise::views::view::Input;
 use super::{
     CommandResult, Output,
     aggregating::AggregatingArguments,
+    call_graph::AggregatedChainArguments,
     output::{Appearance, say},
     plan_failure::plan_failure,
     push::PushArguments,
@@ -85,6 +86,8 @@ pub struct ServeArguments {
         hide_short_help = true
     )]
     series: u64,
+    #[command(flatten)]
+    chains: AggregatedChainArguments,
     #[command(flatten)]
     captures: CaptureArguments,
     #[command(flatten)]
@@ -186,6 +189,8 @@ const AFTER_HELP: &str = "\
 Examples:
   precise serve -e loads                     latencies by cgroup on http://127.0.0.1:7732/metrics
   precise serve --captures /var/lib/precise  captures of 10 minutes each, beside the metrics
+  precise serve -g --push pyroscope=http://localhost:4040
+                                             profiles with callers, each minute
   precise serve --config /etc/precise/serve.toml";
 
 fn after_long_help() -> String {
@@ -350,7 +355,10 @@ fn serve(arguments: &ServeArguments, ready: Ready) -> CommandResult {
 fn plan(arguments: &ServeArguments, labels: &[SeriesLabel]) -> Result<Plan, Failure> {
     let dimensions = labels.iter().filter_map(|label| label.dimension()).collect();
     let builder = arguments.aggregating.complete(arguments.selection.plan()?);
-    // Profiles have functions, as captures do.
-    let captures = arguments.captures.captures.is_some() || arguments.push.is_asked_for();
+    let builder = arguments.chains.complete(builder);
+    // Profiles have functions, as captures do. With call chains, `GET /capture` has both.
+    let captures = arguments.captures.captures.is_some()
+        || arguments.push.is_asked_for()
+        || arguments.chains.are_wanted();
     builder.series().captures(captures).dimensions(dimensions).build().map_err(plan_failure)
 }

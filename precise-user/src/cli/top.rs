@@ -22,6 +22,7 @@ use ratatui::{Terminal, backend::CrosstermBackend};
 use super::{
     CommandResult, Output,
     aggregating::AggregatingArguments,
+    call_graph::AggregatedChainArguments,
     idle::IdleArguments,
     output::{check_folder, say},
     plan_failure::plan_failure,
@@ -58,12 +59,8 @@ const STUCK: Duration = Duration::from_secs(1);
 pub struct TopArguments {
     #[command(flatten)]
     selection: SelectionArguments,
-    /// Record call chains
-    ///
-    /// The tab Calls then shows who called the sampled functions. Unwinding the stack for each
-    /// sample adds to the overhead.
-    #[arg(short = 'g', help_heading = OUTPUT)]
-    chains: bool,
+    #[command(flatten)]
+    chains: AggregatedChainArguments,
     /// Show the samples of this time
     ///
     /// Tables and strips are about the newest samples of this length. Memory is bounded: with very
@@ -159,7 +156,7 @@ impl Drop for Stops {
 
 fn plan(arguments: &TopArguments) -> Result<Plan, Failure> {
     let builder = arguments.aggregating.complete(arguments.selection.plan()?);
-    builder.live().call_chains(arguments.chains).build().map_err(plan_failure)
+    arguments.chains.complete(builder.live()).build().map_err(plan_failure)
 }
 
 /// Returns an error if there is no terminal that can show a screen.
