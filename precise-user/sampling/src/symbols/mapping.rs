@@ -399,9 +399,11 @@ impl AddressSpace {
         const SEGMENTS: usize = 16;
         let image = mapping.image.as_ref()?;
         let own = (!mapping.kind.is_bss() && mapping.page_offset == 0).then_some(mapping.start);
-        own.or_else(|| {
-            let mut below = self.maps.below(mapping.start).take(SEGMENTS);
-            below.find(|m| m.page_offset == 0 && m.image.as_ref() == Some(image)).map(|m| m.start)
-        })
+        let below = self.maps.below(mapping.start).take(SEGMENTS);
+        let mut begins = below.filter(|m| m.page_offset == 0 && m.image.as_ref() == Some(image)).peekable();
+        let first = own.or_else(|| begins.next().map(|m| m.start))?;
+        // lld puts the end of a segment and the begin of the next one into one page of the file,
+        // and the first page is then mapped twice: to be read, and behind that as code.
+        Some(begins.next_if(|m| m.end == first).map_or(first, |m| m.start))
     }
 }

@@ -90,6 +90,22 @@ fn bss_belongs_to_the_file_below_it() {
     assert_eq!((other.kind, space.image_base(&other)), (MapKind::Anon, None));
 }
 
+/// So does lld lay out a small program: its first page is mapped to be read, and again as code.
+#[test]
+fn a_first_page_that_is_mapped_twice_begins_where_it_is_read() {
+    let mut space = AddressSpace::default();
+    space.insert(Mapping { executable: false, ..file("/bin/a", 0x1000..0x2000, 0, 0) });
+    space.insert(file("/bin/a", 0x2000..0x3000, 0, 0));
+    space.insert(Mapping { executable: false, ..file("/bin/a", 0x3000..0x4000, 0x1000, 0) });
+    space.insert(anon(0x4000..0x5000));
+    // Another image that ends where this one begins is none of it.
+    space.insert(file("/bin/b", 0x0..0x1000, 0, 0));
+    for address in [0x1000, 0x2000, 0x3000, 0x4000] {
+        let (found, _) = space.find(address, &ALWAYS).expect("mapped");
+        assert_eq!(space.image_base(&found), Some(0x1000), "{address:#x}");
+    }
+}
+
 #[test]
 fn the_first_memory_above_the_program_is_the_heap() {
     let mut space = AddressSpace::default();

@@ -37,9 +37,13 @@ fn vaddr_from_base(elf: &Headers, mapped: &Mapped, address: u64) -> Option<u64> 
     if mapped.mapping.kind.is_bss() {
         return elf.segments.iter().find(inside).map(|_| vaddr);
     }
-    // A file that is mapped only to be read is not laid out as its segments say.
+    // A file that is mapped only to be read is not laid out as its segments say. And of a process
+    // that was met by its code only, a first mapping that begins with the file need not be the base.
     let offset = mapped.file_offset(address);
-    elf.segments.iter().filter(|s| maps(s, offset)).any(|s| s.vaddr_of(offset) == vaddr).then_some(vaddr)
+    let mut segments = elf.segments.iter().filter(|s| maps(s, offset));
+    let fits =
+        |s: &Segment| (s.flags & PF_X != 0) == mapped.mapping.executable && s.vaddr_of(offset) == vaddr;
+    segments.any(fits).then_some(vaddr)
 }
 
 /// Returns whether `offset` is in a page of the file that the kernel maps for this segment.
