@@ -29,11 +29,22 @@ pub fn run_if_reader() {
     // It was executed as /proc/self/exe, and would be called `exe`.
     // SAFETY: the name is a C string, which the kernel copies.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"precise-reader".as_ptr()) };
+    leave_ending_to_the_run();
     // SAFETY: the process that started this one made standard input a socket for this use; nothing
     // else in this process uses it.
     let socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(0) });
     let ended = serve(&socket);
     std::process::exit(i32::from(ended.is_err()));
+}
+
+/// Ignores the signals that end a run. A terminal sends them to all processes in front of it, and
+/// systemd to all of a service. The run still looks up names then; this process ends with it, when
+/// its socket does.
+fn leave_ending_to_the_run() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: an ignored signal runs no code of this process.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
 }
 
 /// Returns whether the program can be executed again as the reader.

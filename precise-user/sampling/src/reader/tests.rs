@@ -280,6 +280,25 @@ fn what_a_file_claims_is_not_believed() {
     assert_eq!(reader.lost_workers(), 0);
 }
 
+/// Ctrl-C is for all processes in front of a terminal, and SIGTERM for all of a service.
+#[test]
+fn what_ends_a_run_does_not_end_its_reader() {
+    let mut reader = Reader::start().expect("a reader");
+    let (file, address) = own();
+    names(&mut reader, &file, &[address]);
+    let (nursery, worker) = reader.processes();
+    for process in [nursery, worker.expect("running")] {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+            // SAFETY: sends a signal to a process of this test.
+            assert_eq!(unsafe { libc::kill(process.cast_signed(), signal) }, 0);
+        }
+    }
+    let (found, notes) = names(&mut reader, &file, &[address, 1 << 60]);
+    assert!(matches!(&found[..], [FoundSymbol::Symbol(_), FoundSymbol::None]), "{found:?}");
+    assert_eq!((notes, reader.lost_workers()), (Vec::new(), 0));
+    assert_eq!(reader.processes(), (nursery, worker));
+}
+
 #[test]
 fn a_file_may_shrink_while_it_is_used() {
     let mut reader = Reader::start().expect("a reader");
