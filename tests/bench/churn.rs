@@ -18,7 +18,9 @@ use precise::model::Capture;
 use precise_tests::{cgroup::Cgroup, kill_on_drop::KillOnDrop, program, resident, say};
 
 /// The interval between two measurements.
-const LOOK: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_secs(1);
+/// A row of the table for this number of looks.
+const LOOKS_OF_ROW: u32 = 10;
 /// How far the median of a minute may be above that of the first minute after the warm-up.
 const FLAT: f64 = 0.05;
 /// The minutes before the memory of `record` is judged. By then, what is bounded by time is full: a
@@ -344,7 +346,9 @@ fn measure(precise: &Path, folder: &Path, duration: Duration) -> Result<(Vec<Run
             for look in 1_u32.. {
                 thread::sleep((LOOK * look).saturating_sub(begin.elapsed()));
                 runs.iter_mut().try_for_each(Run::look)?;
-                row(begin, &churn, &runs);
+                if look % LOOKS_OF_ROW == 0 {
+                    row(begin, &churn, &runs);
+                }
                 ensure!(!coming.is_finished() && !loading.is_finished(), "the churn has ended early");
                 if begin.elapsed() >= duration {
                     break;
