@@ -1,5 +1,5 @@
-//! What failed tests wrote, said again at the end of the run: a log of CI is long, and whoever reads
-//! it begins at its end.
+//! What failed tests wrote, said again at the end of the run: a log of CI is long, and whoever
+//! reads it begins at its end.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -39,12 +39,13 @@ pub fn run_tests(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The parts of the output of tests that are about failures.
+/// The parts of the output of tests that are about failures, without backtraces.
 #[derive(Default)]
 struct Failures {
     /// The line that has not ended yet.
     line: Vec<u8>,
     inside: bool,
+    in_backtrace: bool,
     lines: Vec<String>,
     omitted: usize,
 }
@@ -65,7 +66,10 @@ impl Failures {
     /// names, and `test result:`.
     fn add_line(&mut self, line: &str) {
         self.inside = (self.inside || line == "failures:") && !line.starts_with("test result: ");
-        if !self.inside || line.is_empty() {
+        // Those of panics and those of errors, which an empty line ends.
+        self.in_backtrace =
+            (self.in_backtrace || line.eq_ignore_ascii_case("stack backtrace:")) && !line.is_empty();
+        if !self.inside || self.in_backtrace || line.is_empty() {
             return;
         }
         if self.lines.len() < MOST_LINES {
@@ -93,7 +97,7 @@ mod tests {
 
     /// Prints what a run of two tests prints of which one fails, and ends as it does.
     const FAILED: &str = "printf 'running 2 tests\ntest a ... FAILED\ntest b ... ok\n\nfailures:\n\n\
----- a stdout ----\nError: it is 3\n\n\nfailures:\n    a\n\ntest result: FAILED. 1 passed; 1 failed\n\n\
+---- a stdout ----\nError: it is 3\n\nStack backtrace:\n   0: main\n\n\nfailures:\n    a\n\ntest result: FAILED. 1 passed; 1 failed\n\n\
 running 0 tests\n'; exit 101";
 
     #[test]
