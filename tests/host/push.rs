@@ -159,7 +159,8 @@ __attribute__((noinline)) void called(char *p) {
     usleep(5000);
 }
 int main(void) {
-    char *p = mmap(0, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    char *p = mmap((void *)0x500000000000, 1 << 16, PROT_READ | PROT_WRITE, flags, -1, 0);
     for (;;) called(p);
 }";
 
