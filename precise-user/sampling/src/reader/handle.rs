@@ -278,9 +278,9 @@ impl Reader {
         self.levels.get(&id) == Some(&Level::Nothing)
     }
 
-    /// Returns the types of a function's accesses to memory, or the name of the file that has its
-    /// debug information, if `split` is [`Split::Unknown`]. A file whose debug information cannot be
-    /// read is not asked again.
+    /// Returns the types of a function's accesses to memory, or, if `split` is [`Split::Unknown`],
+    /// the name of the file that has its debug information. A file whose debug information cannot
+    /// be read is not asked again.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::confine::{self, Confinement};
 use super::copy::{MAX_FILE, copy};
 use super::demangle::{bounded, demangle};
-use super::dwarf::{FunctionCode, Programs, SplitUse, TypesAnswer};
+use super::dwarf::{FunctionCode, FunctionTypes, Programs, SplitUse};
 use super::elf::{Headers, by_build_id};
 use super::jit::OpenPerfMaps;
 use super::protocol::{
@@ -174,12 +174,15 @@ impl Worker {
         found: &mut [FoundSymbol],
         room: &mut usize,
     ) -> io::Result<()> {
-        let without = |(found, at): (&'_ mut FoundSymbol, &u64)| match found {
-            FoundSymbol::Symbol(symbol) if !symbol.has_start() => Some((symbol, *at)),
-            _ => None,
-        };
-        let (symbols, at): (Vec<&mut Symbol>, Vec<u64>) =
-            found.iter_mut().zip(addresses).filter_map(without).unzip();
+        let (mut symbols, mut at) = (Vec::new(), Vec::new());
+        for (found, address) in found.iter_mut().zip(addresses) {
+            if let FoundSymbol::Symbol(symbol) = found
+                && !symbol.has_start()
+            {
+                symbols.push(symbol);
+                at.push(*address);
+            }
+        }
         if at.is_empty() {
             return Ok(());
         }
@@ -219,8 +222,8 @@ impl Worker {
         };
         let Some(kept) = self.copies.get(&(id, true)) else { return Ok(Reply::Types(TypedCode::default())) };
         Ok(match self.programs.types(id, &kept.copy, part, code)? {
-            TypesAnswer::Code(code) => Reply::Types(code),
-            TypesAnswer::Split(name) => Reply::Split(bounded(&name)),
+            FunctionTypes::Code(code) => Reply::Types(code),
+            FunctionTypes::Split(name) => Reply::Split(bounded(&name)),
         })
     }
 

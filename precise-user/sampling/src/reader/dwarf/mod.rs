@@ -67,7 +67,7 @@ pub(super) enum SplitUse<'a> {
 
 /// What is said about the types of a function.
 #[derive(Debug)]
-pub(super) enum TypesAnswer {
+pub(super) enum FunctionTypes {
     Code(TypedCode),
     /// The debug information was split off to the file of this name.
     Split(String),
@@ -92,7 +92,7 @@ impl Programs {
         copy: &File,
         split: SplitUse<'_>,
         code: &FunctionCode<'_>,
-    ) -> io::Result<TypesAnswer> {
+    ) -> io::Result<FunctionTypes> {
         self.clock += 1;
         if !self.kept.contains_key(&id) {
             if self.kept.len() >= MAX_FILES {
@@ -102,7 +102,7 @@ impl Programs {
             self.kept.insert(id, Program::of(copy)?);
         }
         let Some(program) = self.kept.get_mut(&id) else {
-            return Ok(TypesAnswer::Code(TypedCode::default()));
+            return Ok(FunctionTypes::Code(TypedCode::default()));
         };
         program.used = self.clock;
         program.types(split, code)
@@ -151,21 +151,22 @@ impl Program {
         Ok(Self { contents, index, split: FxHashMap::default(), used: 0 })
     }
 
-    fn types(&mut self, split: SplitUse<'_>, code: &FunctionCode<'_>) -> io::Result<TypesAnswer> {
+    fn types(&mut self, split: SplitUse<'_>, code: &FunctionCode<'_>) -> io::Result<FunctionTypes> {
         let dwarf = self.contents.dwarf();
         let budget = Budget::new();
-        let none = |why| Ok(TypesAnswer::Code(untyped(&decode(code.bytes, code.start), code.wanted(), why)));
+        let none =
+            |why| Ok(FunctionTypes::Code(untyped(&decode(code.bytes, code.start), code.wanted(), why)));
         if let Err(why) = self.index.prepare(&dwarf, &budget) {
             return none(why);
         }
         let Some((id, skeleton, name)) = self.index.skeleton(&dwarf, code.start) else {
-            return Ok(TypesAnswer::Code(match TypeTable::of(&dwarf, &mut self.index, &budget) {
+            return Ok(FunctionTypes::Code(match TypeTable::of(&dwarf, &mut self.index, &budget) {
                 Ok(mut table) => code.typed_by(&mut table),
                 Err(why) => return none(why),
             }));
         };
         let (number, copy) = match split {
-            SplitUse::Unknown => return Ok(TypesAnswer::Split(name)),
+            SplitUse::Unknown => return Ok(FunctionTypes::Split(name)),
             SplitUse::Missing => return none(Untyped::NoDebugInfo),
             SplitUse::Copy(number, copy) => (number, copy),
         };
@@ -176,7 +177,7 @@ impl Program {
         let Some(part) = self.split.get_mut(&number) else { return none(Untyped::NoDebugInfo) };
         let Some(dwarf) = part.contents.split(id, &dwarf) else { return none(Untyped::NoDebugInfo) };
         let index = part.indexes.entry(id.0).or_default();
-        Ok(TypesAnswer::Code(match TypeTable::of_split(&dwarf, index, &budget, (id, &skeleton)) {
+        Ok(FunctionTypes::Code(match TypeTable::of_split(&dwarf, index, &budget, (id, &skeleton)) {
             Ok(mut table) => code.typed_by(&mut table),
             Err(why) => return none(why),
         }))

@@ -55,12 +55,12 @@ fn function(path: &Path, name: &str) -> (u64, Vec<u8>) {
 /// Returns the types of all instructions of a function.
 fn typed(path: &Path, name: &str) -> TypedCode {
     match asked(path, name, SplitUse::Unknown) {
-        TypesAnswer::Code(code) => code,
-        TypesAnswer::Split(name) => panic!("split off to {name}"),
+        FunctionTypes::Code(code) => code,
+        FunctionTypes::Split(name) => panic!("split off to {name}"),
     }
 }
 
-fn asked(path: &Path, name: &str, split: SplitUse<'_>) -> TypesAnswer {
+fn asked(path: &Path, name: &str, split: SplitUse<'_>) -> FunctionTypes {
     let (start, bytes) = function(path, name);
     let wanted: Vec<u64> = decode(&bytes, start).iter().map(|i| i.offset).collect();
     let mut program = Program::of(&copied(path)).unwrap();
@@ -105,19 +105,28 @@ fn what_was_split_off_is_read_from_its_file() {
     for version in ["-gdwarf-5", "-gdwarf-4"] {
         let folder = tempfile::tempdir().unwrap();
         let path = compiled_with(folder.path(), LIST, &["-gsplit-dwarf", version]);
-        let TypesAnswer::Split(name) = asked(&path, "walk", SplitUse::Unknown) else {
+        let FunctionTypes::Split(name) = asked(&path, "walk", SplitUse::Unknown) else {
             panic!("the debug information is not here")
         };
         let part = folder.path().join(&name);
         let package = folder.path().join("a.dwp");
-        assert!(Command::new("dwp").arg("-e").arg(&path).arg("-o").arg(&package).status().unwrap().success());
+        assert!(
+            Command::new("llvm-dwp-22")
+                .arg("-e")
+                .arg(&path)
+                .arg("-o")
+                .arg(&package)
+                .status()
+                .unwrap()
+                .success()
+        );
         for file in [part, package] {
             let copy = copied(&file);
-            let TypesAnswer::Code(walk) = asked(&path, "walk", SplitUse::Copy(7, &copy)) else {
+            let FunctionTypes::Code(walk) = asked(&path, "walk", SplitUse::Copy(7, &copy)) else {
                 panic!("found")
             };
             assert_eq!(fields(&walk), ["node.at+20", "node.next+0", "node.u+24"], "{version} {file:?}");
-            let TypesAnswer::Code(first) = asked(&path, "first", SplitUse::Copy(7, &copy)) else {
+            let FunctionTypes::Code(first) = asked(&path, "first", SplitUse::Copy(7, &copy)) else {
                 panic!("found")
             };
             assert_eq!(fields(&first), ["node.at+12"], "{version} {file:?}");
@@ -125,7 +134,9 @@ fn what_was_split_off_is_read_from_its_file() {
         // Without the file, or with that of another program.
         let other = copied(Path::new("/bin/true"));
         for split in [SplitUse::Missing, SplitUse::Copy(8, &other)] {
-            let TypesAnswer::Code(walk) = asked(&path, "walk", split) else { panic!("nothing to look for") };
+            let FunctionTypes::Code(walk) = asked(&path, "walk", split) else {
+                panic!("nothing to look for")
+            };
             assert!(fields(&walk).is_empty() && !walk.instructions.is_empty());
         }
     }
@@ -163,7 +174,7 @@ fn damaged_debug_information_ends_no_worker() {
             let Ok(mut program) = Program::of(&copied) else { continue };
             let code = FunctionCode { start, bytes: &bytes, wanted: &wanted };
             let answer = program.types(SplitUse::Missing, &code).unwrap();
-            assert!(matches!(answer, TypesAnswer::Code(code) if code.instructions.len() == wanted.len()));
+            assert!(matches!(answer, FunctionTypes::Code(code) if code.instructions.len() == wanted.len()));
         }
     }
 }
