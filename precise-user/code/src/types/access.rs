@@ -4,7 +4,8 @@ use iced_x86::{InstructionInfo, Mnemonic, OpAccess, OpKind, Register, UsedMemory
 
 use super::arithmetic::{array_at, plus, sum, times};
 use super::known::{KnownVariables, RSP};
-use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, pointer_at};
+use super::residue::Residue;
+use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, ZERO, pointer_at};
 use super::{
     Access, AccessedObject, Global, PerCpu, RegisterNumber, TypeId, TypeOrigin, TypeShape, Types, Untyped,
 };
@@ -31,8 +32,9 @@ pub(super) fn writes(access: OpAccess) -> bool {
 pub(super) struct OperandTarget {
     /// The value of its address.
     pub address: KnownValue,
-    /// The address without its index, and the index, if there is one.
-    indexed: Option<(KnownValue, u32)>,
+    /// If there is an index, the address with what is known of it, and what the rest is a multiple
+    /// of.
+    indexed: Option<(KnownValue, u64)>,
     segment: SegmentKind,
     absolute: bool,
 }
@@ -61,9 +63,7 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
         (None, Register::GS) => variable_of_cpu(memory.displacement(), types),
         (_, Register::FS) => (UNKNOWN, SegmentKind::Unknown),
         // What leads to the copy of this CPU plus an address: `mov runqueues(%rax)`.
-        (Some(KnownValue::Number(0)), _) => {
-            (per_cpu(memory.displacement(), types).unwrap_or(KnownValue::Number(0)), SegmentKind::Flat)
-        }
+        (Some(ZERO), _) => (per_cpu(memory.displacement(), types).unwrap_or(ZERO), SegmentKind::Flat),
         (Some(base), _) => (plus_displacement(base, constant), SegmentKind::Flat),
         (None, _) => (global(memory.displacement(), types).unwrap_or(UNKNOWN), SegmentKind::Flat),
     };
@@ -76,7 +76,12 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
         }
         _ => (base, scaled),
     };
-    let indexed = if let KnownValue::Number(multiple) = scaled { Some((base, multiple)) } else { None };
+    let indexed = match scaled {
+        KnownValue::Number(Residue { modulus, rest }) if modulus > 0 => {
+            Some((plus_displacement(base, rest), modulus))
+        }
+        _ => None,
+    };
     OperandTarget { address: sum(base, scaled, types), indexed, segment, absolute }
 }
 
@@ -215,7 +220,7 @@ fn place(
 /// Returns the object at a pointer to which an index was added that is a multiple of `index`.
 fn object(
     pointer: Pointer,
-    index: Option<u32>,
+    index: Option<u64>,
     origin: TypeOrigin,
     types: &mut dyn Types,
 ) -> Result<AccessedObject, Untyped> {
@@ -226,7 +231,7 @@ fn object(
     if size == 0 && !endless {
         return Err(Untyped::NoType);
     }
-    let whole = |index: u32| size > 0 && u64::from(index) % size == 0;
+    let whole = |index: u64| size > 0 && index % size == 0;
     let neighbours = pointer.stepped || index.is_some_and(|index| index > 0 && whole(index));
     let within = |offset: u64| offset < size || endless;
     let offset = match u64::try_from(pointer.offset) {
@@ -245,7 +250,7 @@ fn object(
     let (ty, offset) = element(pointer.ty, offset, types).ok_or(Untyped::NoType)?;
     // An index that moves over whole objects does not change the byte.
     let size = types.size(ty).unwrap_or(0);
-    let indexed = index.is_some_and(|index| size == 0 || u64::from(index) % size != 0);
+    let indexed = index.is_some_and(|index| size == 0 || index % size != 0);
     Ok(AccessedObject { ty, offset, indexed, origin, global })
 }
 
@@ -271,7 +276,7 @@ pub(super) fn loaded(
     match target.segment {
         SegmentKind::Flat | SegmentKind::PerCpu => {}
         // The copy of this CPU has the type of what it is a copy of.
-        SegmentKind::Offset => return KnownValue::Number(0),
+        SegmentKind::Offset => return ZERO,
         SegmentKind::Unknown => return UNKNOWN,
     }
     if let (KnownValue::Stack(address), None) = (target.address, target.indexed)
@@ -314,7 +319,7 @@ pub(super) fn effective(
         (Some(only), None) | (None, Some(only)) => only,
         (None, None) => return address_of(constant, types),
     };
-    if joined == KnownValue::Number(0)
+    if joined == ZERO
         && let Some(pointer) = per_cpu(constant, types)
     {
         return pointer;

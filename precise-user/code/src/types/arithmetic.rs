@@ -1,6 +1,7 @@
 //! Arithmetic on pointers.
 
-use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, common, parts_at};
+use super::residue::Residue;
+use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, parts_at};
 use super::{TypeId, TypeShape, Types};
 
 /// Maximum depth of arrays in structs.
@@ -16,7 +17,7 @@ pub(super) fn plus(value: KnownValue, constant: i64, types: &mut dyn Types) -> K
     match value {
         KnownValue::Pointer(pointer) => KnownValue::Pointer(moved(pointer, constant, types)),
         KnownValue::Stack(at) => KnownValue::Stack(at.wrapping_add(constant)),
-        KnownValue::Number(multiple) => KnownValue::Number(common(multiple, magnitude(constant))),
+        KnownValue::Number(number) => KnownValue::Number(number.plus(Residue::exactly(constant))),
         KnownValue::Conflict | KnownValue::Astray => value,
     }
 }
@@ -35,11 +36,12 @@ fn moved(pointer: Pointer, constant: i64, types: &mut dyn Types) -> Pointer {
 /// Returns the sum of two values.
 pub(super) fn sum(a: KnownValue, b: KnownValue, types: &mut dyn Types) -> KnownValue {
     match (a, b) {
-        (KnownValue::Number(a), KnownValue::Number(b)) => KnownValue::Number(common(a, b)),
-        (KnownValue::Pointer(pointer), KnownValue::Number(multiple))
-        | (KnownValue::Number(multiple), KnownValue::Pointer(pointer)) => indexed(pointer, multiple, types),
-        (KnownValue::Stack(at), KnownValue::Number(0)) | (KnownValue::Number(0), KnownValue::Stack(at)) => {
-            KnownValue::Stack(at)
+        (KnownValue::Number(a), KnownValue::Number(b)) => KnownValue::Number(a.plus(b)),
+        (KnownValue::Pointer(pointer), KnownValue::Number(number))
+        | (KnownValue::Number(number), KnownValue::Pointer(pointer)) => indexed(pointer, number, types),
+        (KnownValue::Stack(at), KnownValue::Number(Residue { modulus: 0, rest }))
+        | (KnownValue::Number(Residue { modulus: 0, rest }), KnownValue::Stack(at)) => {
+            KnownValue::Stack(at.wrapping_add(rest))
         }
         (KnownValue::Conflict, _) | (_, KnownValue::Conflict) => KnownValue::Conflict,
         (KnownValue::Astray | KnownValue::Stack(_), _) | (_, KnownValue::Astray | KnownValue::Stack(_)) => {
@@ -52,18 +54,22 @@ pub(super) fn sum(a: KnownValue, b: KnownValue, types: &mut dyn Types) -> KnownV
 /// Returns a value minus another one.
 pub(super) fn difference(a: KnownValue, b: KnownValue, types: &mut dyn Types) -> KnownValue {
     match (a, b) {
-        (KnownValue::Pointer(_) | KnownValue::Stack(_), KnownValue::Number(_))
-        | (KnownValue::Number(_), KnownValue::Number(_)) => sum(a, b, types),
+        (
+            KnownValue::Pointer(_) | KnownValue::Stack(_) | KnownValue::Number(_),
+            KnownValue::Number(number),
+        ) => sum(a, KnownValue::Number(Residue::exactly(0).minus(number)), types),
         _ => UNKNOWN,
     }
 }
 
-/// Returns a pointer plus a multiple of a number.
-pub(super) fn indexed(pointer: Pointer, multiple: u32, types: &mut dyn Types) -> KnownValue {
+/// Returns a pointer plus a number.
+fn indexed(pointer: Pointer, number: Residue, types: &mut dyn Types) -> KnownValue {
+    let Residue { modulus: multiple, rest } = number;
     if multiple == 0 {
-        return KnownValue::Pointer(pointer);
+        return KnownValue::Pointer(moved(pointer, rest, types));
     }
-    let by = |size: i64| i64::from(multiple) % size == 0;
+    let pointer = Pointer { offset: pointer.offset.wrapping_add(rest), ..pointer };
+    let by = |size: i64| u64::try_from(size).is_ok_and(|size| multiple % size == 0);
     if let Some(size) = stride(pointer.ty, types)
         && by(size)
     {
@@ -94,7 +100,7 @@ pub(super) fn indexed(pointer: Pointer, multiple: u32, types: &mut dyn Types) ->
 pub(super) fn array_at(
     ty: TypeId,
     offset: u64,
-    multiple: u32,
+    multiple: u64,
     types: &mut dyn Types,
 ) -> Option<(TypeId, u64)> {
     let mut at = (ty, offset);
@@ -102,7 +108,7 @@ pub(super) fn array_at(
         if let TypeShape::Array { element } = types.shape(at.0) {
             let size = types.size(element).filter(|size| *size > 0)?;
             let scalar = types.shape(element) == TypeShape::Scalar && multiple == 1;
-            if u64::from(multiple) % size == 0 || scalar {
+            if multiple % size == 0 || scalar {
                 return Some((element, at.1 % size));
             }
         }
@@ -113,22 +119,10 @@ pub(super) fn array_at(
     None
 }
 
-/// Returns a number whose multiples include a constant.
-pub(super) fn magnitude(constant: i64) -> u32 {
-    match u32::try_from(constant.unsigned_abs()) {
-        Ok(magnitude) => magnitude,
-        // The powers of two in a large constant.
-        Err(_) => 1 << constant.trailing_zeros().min(31),
-    }
-}
-
 /// Returns the product of a value and a constant.
 pub(super) fn times(value: KnownValue, factor: u32) -> KnownValue {
     match value {
-        KnownValue::Number(multiple) => {
-            let product = multiple.checked_mul(factor);
-            KnownValue::Number(product.unwrap_or(1 << factor.trailing_zeros().min(31)))
-        }
+        KnownValue::Number(number) => KnownValue::Number(number.times(factor)),
         _ if factor == 1 => value,
         _ => UNKNOWN,
     }

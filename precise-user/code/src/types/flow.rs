@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::access;
 use super::known::{KnownVariables, RSP};
+use super::later::LaterTypes;
 use super::step::Context;
 use super::value::{KnownValue, ValueState};
 use super::{Access, FunctionFacts, Types, Untyped};
@@ -164,12 +165,15 @@ impl Analysis<'_> {
         starts.extend((0..self.instructions.len()).filter(first).map(|i| (i, ValueState::unknown())));
         for (start, mut state) in starts {
             let instructions = self.instructions;
+            let mut later = LaterTypes::default();
             self.execute(start, &mut state, |at, state, info, context| {
+                later.see(instructions, info, at, state, context, &mut found);
                 let Some(instruction) = instructions.get(at).filter(|i| wanted.contains(&i.offset)) else {
                     return;
                 };
                 let accesses =
                     access::accesses(&instruction.decoded, info, at, state, context.known, context.types);
+                later.wait(instruction, at, state, &accesses);
                 found.insert(instruction.offset, accesses);
             });
         }

@@ -1,5 +1,6 @@
 //! What debug information says about registers and the stack at each instruction.
 
+use super::residue::Residue;
 use super::value::{KnownValue, Pointer, PointerSource, ValueState, encloses, pointer_at};
 use super::{FunctionFacts, Home, RegisterNumber, TypeId, TypeShape, Types, Variable};
 use crate::Instruction;
@@ -53,6 +54,9 @@ impl<'a> KnownVariables<'a> {
         for variable in self.variables(at) {
             let (register, pointer) = match variable.home {
                 Home::Value(register, plus) => {
+                    if plus != 0 && is_number(state.get(register)) {
+                        continue;
+                    }
                     let Some(to) = held(variable, types) else { continue };
                     let pointer =
                         Pointer { offset: plus.wrapping_neg(), ..Pointer::to(to, PointerSource::Variable) };
@@ -114,6 +118,13 @@ impl<'a> KnownVariables<'a> {
         }
         found.map(|(pointer, _)| pointer)
     }
+}
+
+/// Returns whether a value was made of constants, and is no pointer. LLVM replaces a pointer by an
+/// index that counts from a constant, and still says that the register plus some bytes is the
+/// pointer.
+fn is_number(value: KnownValue) -> bool {
+    matches!(value, KnownValue::Number(number) if number != Residue::ANY && number != Residue::exactly(0))
 }
 
 /// Returns the type that the value of a variable in a register points to.

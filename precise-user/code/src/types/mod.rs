@@ -13,9 +13,11 @@ mod arithmetic;
 mod described;
 mod flow;
 mod known;
+mod later;
 mod layout;
 #[cfg(test)]
 mod machine_tests;
+mod residue;
 mod step;
 #[cfg(test)]
 mod tests;

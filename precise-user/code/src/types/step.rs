@@ -3,16 +3,17 @@
 use iced_x86::{FlowControl, Instruction, InstructionInfo, Mnemonic, OpKind, Register};
 
 use super::access::{effective, global, loaded, number, per_cpu, stack, target, writes};
-use super::arithmetic::{difference, magnitude, plus, sum, times};
+use super::arithmetic::{difference, plus, sum, times};
 use super::known::{KnownVariables, RSP};
-use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, join};
+use super::residue::Residue;
+use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState, ZERO, join};
 use super::{FunctionFacts, RegisterNumber, Types};
 
 const RAX: RegisterNumber = 0;
 const RBP: RegisterNumber = 5;
 /// The registers that a called function may overwrite (System V ABI for x86-64, §3.2.1): rax, rcx,
 /// rdx, rsi, rdi, r8 to r11.
-const CLOBBERED: [RegisterNumber; 9] = [RAX, 1, 2, 6, 7, 8, 9, 10, 11];
+pub(super) const CLOBBERED: [RegisterNumber; 9] = [RAX, 1, 2, 6, 7, 8, 9, 10, 11];
 
 /// What a step needs beside the state.
 pub(super) struct Context<'a> {
@@ -104,25 +105,28 @@ impl Context<'_> {
         let wide = instruction.op0_register().size() == 8;
         let constant = constant(instruction);
         // A value that is cut to 32 bits is no pointer.
-        let cut =
-            |value: KnownValue| if wide || matches!(value, KnownValue::Number(_)) { value } else { UNKNOWN };
+        let cut = |value: KnownValue| match value {
+            _ if wide => value,
+            KnownValue::Number(number) => KnownValue::Number(number.cut()),
+            _ => UNKNOWN,
+        };
         let value = match instruction.mnemonic() {
             _ if instruction.op0_register().size() < 4 => return None,
             Mnemonic::Mov => match constant {
                 Some(constant) if wide => {
-                    let variable = self.per_cpu(KnownValue::Number(0), constant);
+                    let variable = self.per_cpu(ZERO, constant);
                     variable.unwrap_or_else(|| self.number(constant))
                 }
-                Some(constant) => self.number(constant),
+                Some(constant) => self.number(constant & i64::from(u32::MAX)),
                 None => cut(self.operand(instruction, 1, info, at, state)),
             },
             Mnemonic::Movsxd => match state_of(instruction, 1, state) {
-                Some(KnownValue::Number(multiple)) => KnownValue::Number(multiple),
+                Some(KnownValue::Number(number)) => KnownValue::Number(number.cut()),
                 _ => UNKNOWN,
             },
             Mnemonic::Pop => self.operand_in_memory(info, at, state),
             Mnemonic::Lea => cut(effective(instruction, state, self.types)),
-            Mnemonic::Xor | Mnemonic::Sub if zeroes(instruction) => KnownValue::Number(0),
+            Mnemonic::Xor | Mnemonic::Sub if zeroes(instruction) => ZERO,
             Mnemonic::Add => match constant {
                 Some(constant) => {
                     let variable = self.per_cpu(old, constant);
@@ -145,11 +149,12 @@ impl Context<'_> {
             Mnemonic::Imul => {
                 let factor = (instruction.op_count() == 3).then(|| instruction.immediate(2));
                 let factor = u32::try_from(factor?).ok()?;
-                times(state_of(instruction, 1, state).unwrap_or(UNKNOWN), factor)
+                cut(times(state_of(instruction, 1, state).unwrap_or(UNKNOWN), factor))
             }
-            Mnemonic::Shl => times(old, 1_u32.checked_shl(u32::try_from(constant?).ok()?)?),
+            Mnemonic::Shl => cut(times(old, 1_u32.checked_shl(u32::try_from(constant?).ok()?)?)),
             Mnemonic::And => {
-                KnownValue::Number(constant.map_or(1, |mask| 1 << mask.trailing_zeros().min(31)))
+                let zeros = constant.map_or(0, |mask| mask.trailing_zeros().min(31));
+                KnownValue::Number(Residue::multiples(1 << zeros))
             }
             mnemonic if is_conditional_move(mnemonic) => {
                 let other = self.operand(instruction, 1, info, at, state);
@@ -167,13 +172,13 @@ impl Context<'_> {
         const LOWEST: u64 = 0x40_0000;
         let address = u64::try_from(constant).ok().filter(|address| *address >= LOWEST);
         let global = address.and_then(|address| global(address, self.types));
-        global.unwrap_or(KnownValue::Number(magnitude(constant)))
+        global.unwrap_or(KnownValue::Number(Residue::exactly(constant)))
     }
 
     /// Returns the pointer to a variable of each CPU that a constant of 64 bits is, or that it is
     /// when what leads to the copy of this CPU was added to it.
     fn per_cpu(&mut self, old: KnownValue, constant: i64) -> Option<KnownValue> {
-        if old != KnownValue::Number(0) {
+        if old != ZERO {
             return None;
         }
         per_cpu(constant.cast_unsigned(), self.types)

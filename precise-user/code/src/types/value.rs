@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::residue::Residue;
 use super::{Global, RegisterNumber, TypeId, TypeShape, Types};
 
 /// The number of general-purpose registers.
@@ -14,9 +15,8 @@ const MAX_DEPTH: usize = 16;
 /// What is known about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownValue {
-    /// A number that is a multiple of this one; 0 for the number 0. Nothing is known about a
-    /// multiple of 1: it may also be a pointer.
-    Number(u32),
+    /// A number. If nothing is known about it, it may also be a pointer.
+    Number(Residue),
     /// A pointer into an object.
     Pointer(Pointer),
     /// An address on the stack: the distance from the stack pointer at the entry of the function.
@@ -28,7 +28,9 @@ pub(super) enum KnownValue {
 }
 
 /// Nothing is known.
-pub(super) const UNKNOWN: KnownValue = KnownValue::Number(1);
+pub(super) const UNKNOWN: KnownValue = KnownValue::Number(Residue::ANY);
+/// The number 0.
+pub(super) const ZERO: KnownValue = KnownValue::Number(Residue::exactly(0));
 
 /// A pointer into an object, or into one of the elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +145,7 @@ impl ValueState {
 pub(super) fn join(a: KnownValue, b: KnownValue, types: &mut dyn Types) -> KnownValue {
     match (a, b) {
         _ if a == b => a,
-        (KnownValue::Number(a), KnownValue::Number(b)) => KnownValue::Number(common(a, b)),
+        (KnownValue::Number(a), KnownValue::Number(b)) => KnownValue::Number(a.or(b)),
         (KnownValue::Number(_), KnownValue::Pointer(pointer))
         | (KnownValue::Pointer(pointer), KnownValue::Number(_)) => KnownValue::Pointer(pointer),
         (KnownValue::Pointer(a), KnownValue::Pointer(b)) => {
@@ -152,15 +154,6 @@ pub(super) fn join(a: KnownValue, b: KnownValue, types: &mut dyn Types) -> Known
         (KnownValue::Astray, _) | (_, KnownValue::Astray) => KnownValue::Astray,
         _ => KnownValue::Conflict,
     }
-}
-
-/// Returns the greatest common divisor.
-pub(super) fn common(a: u32, b: u32) -> u32 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 fn joined(a: Pointer, b: Pointer, types: &mut dyn Types) -> Option<Pointer> {
