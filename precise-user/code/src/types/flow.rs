@@ -1,6 +1,6 @@
 //! The data flow of one function, to its fixed point.
 
-use iced_x86::{FlowControl, InstructionInfoFactory};
+use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::access;
@@ -65,8 +65,10 @@ impl Analysis<'_> {
         }
         self.run(vec![(0, entry)])?;
         // Blocks that are reached by a jump through a table, or when an exception is caught.
+        // What fills the space before a loop is not executed, and leads nowhere.
+        let fills = |i: usize| self.instructions[i].decoded.mnemonic() == Mnemonic::Nop;
         let orphans: Vec<usize> = (1..self.instructions.len())
-            .filter(|i| self.flow.before[*i].is_empty() && !self.entering.contains_key(i))
+            .filter(|i| self.flow.before[*i].is_empty() && !self.entering.contains_key(i) && !fills(*i))
             .collect();
         let Some(state) = self.elsewhere().filter(|_| !orphans.is_empty()) else { return Ok(()) };
         self.run(orphans.into_iter().map(|orphan| (orphan, state.clone())).collect())
