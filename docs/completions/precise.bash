@@ -3150,7 +3150,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__script)
-            opts="-e -c -F -a -p -t -C -G -K -U -g -n -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --call-graph --stack-copy --samples --ring-pages --account --quiet --color --width --no-pager --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -n -q -g -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --call-graph --stack-copy --samples --ring-pages --account --quiet --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3300,7 +3300,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__serve)
-            opts="-e -c -F -a -p -t -C -G -K -U -q -h --config --check-config --print-config --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --tls-cert --tls-key --token-file --by --series --captures --capture-length --keep-bytes --keep-age --archive --label --push --push-every --push-headers --push-service --push-memory --overhead --table-cells --quiet --epoch --min-latency --duration --color --width --no-pager --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -g -q -h --config --check-config --print-config --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --tls-cert --tls-key --token-file --by --series --call-graph --stacks --unwind-memory --stack-depth --captures --capture-length --keep-bytes --keep-age --archive --label --push --push-every --push-headers --push-service --push-memory --overhead --table-cells --quiet --epoch --duration --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3390,6 +3390,10 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --min-latency)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --max-latency)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -3427,6 +3431,22 @@ _precise() {
                     return 0
                     ;;
                 --series)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --call-graph)
+                    COMPREPLY=($(compgen -W "auto tables fp" -- "${cur}"))
+                    return 0
+                    ;;
+                --stacks)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unwind-memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stack-depth)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3483,10 +3503,6 @@ _precise() {
                     return 0
                     ;;
                 --epoch)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --min-latency)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3768,7 +3784,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__top)
-            opts="-e -c -F -a -p -t -C -G -K -U -g -o -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --window --overhead --table-cells --output --idle --epoch --duration --color --width --no-pager --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -g -o -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --call-graph --stacks --unwind-memory --stack-depth --window --overhead --table-cells --output --idle --epoch --duration --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3868,6 +3884,22 @@ _precise() {
                     ;;
                 --read-path)
                     COMPREPLY=($(compgen -W "direct probe" -- "${cur}"))
+                    return 0
+                    ;;
+                --call-graph)
+                    COMPREPLY=($(compgen -W "auto tables fp" -- "${cur}"))
+                    return 0
+                    ;;
+                --stacks)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unwind-memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stack-depth)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --window)

@@ -138,7 +138,7 @@ complete -c precise -n "__fish_precise_using_subcommand script" -l stop-file -d 
 complete -c precise -n "__fish_precise_using_subcommand script" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
 probe\t''"
 complete -c precise -n "__fish_precise_using_subcommand script" -l fields -d 'Print these fields, in this order [default: all fields that the event has]' -r
-complete -c precise -n "__fish_precise_using_subcommand script" -l call-graph -d 'Unwind in this way: auto, tables or fp [default of -g: auto]' -r -f -a "auto\t'By unwind tables, and where code has none, by frame pointers'
+complete -c precise -n "__fish_precise_using_subcommand script" -l call-graph -d 'Record call chains in this way: auto, tables or fp [default of -g: auto]' -r -f -a "auto\t'By unwind tables, and where code has none, by frame pointers'
 tables\t'By unwind tables only'
 fp\t'By frame pointers, in the kernel'"
 complete -c precise -n "__fish_precise_using_subcommand script" -l stack-copy -d 'Copy at most BYTES of each stack [default: 16K]' -r
@@ -155,8 +155,8 @@ complete -c precise -n "__fish_precise_using_subcommand script" -l include-self 
 complete -c precise -n "__fish_precise_using_subcommand script" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand script" -s U -l all-user -d 'Keep only samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand script" -l json -d 'Print one JSON object per sample, one per line'
-complete -c precise -n "__fish_precise_using_subcommand script" -s g -d 'Print the call chain of each sample'
 complete -c precise -n "__fish_precise_using_subcommand script" -s q -l quiet -d 'Print only the samples, unless some are missing'
+complete -c precise -n "__fish_precise_using_subcommand script" -s g -d 'Print the call chain of each sample'
 complete -c precise -n "__fish_precise_using_subcommand script" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand script" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand top" -s e -l event -d 'Sample these events or presets [default: precise cycles, or cpu-clock]' -r
@@ -179,6 +179,12 @@ complete -c precise -n "__fish_precise_using_subcommand top" -l max-latency -d '
 complete -c precise -n "__fish_precise_using_subcommand top" -l stop-file -d 'Stop as soon as this file exists' -r -F
 complete -c precise -n "__fish_precise_using_subcommand top" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
 probe\t''"
+complete -c precise -n "__fish_precise_using_subcommand top" -l call-graph -d 'Record call chains in this way: auto, tables or fp [default of -g: auto]' -r -f -a "auto\t'By unwind tables, and where code has none, by frame pointers'
+tables\t'By unwind tables only'
+fp\t'By frame pointers, in the kernel'"
+complete -c precise -n "__fish_precise_using_subcommand top" -l stacks -d 'Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]' -r
+complete -c precise -n "__fish_precise_using_subcommand top" -l unwind-memory -d 'Limit the memory of unwind tables [default: 32M]' -r
+complete -c precise -n "__fish_precise_using_subcommand top" -l stack-depth -d 'Unwind at most N frames of user space [default: 127]' -r
 complete -c precise -n "__fish_precise_using_subcommand top" -l window -d 'Show the samples of this time' -r
 complete -c precise -n "__fish_precise_using_subcommand top" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
 complete -c precise -n "__fish_precise_using_subcommand top" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
@@ -214,6 +220,7 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -s G -l cgroup -d
 complete -c precise -n "__fish_precise_using_subcommand serve" -l comm -d 'Keep only samples of processes with these names' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l addr -d 'Keep only samples with a data address in this range: 0x1000..0x2000' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l code -d 'Keep only samples with an instruction address in this range: 0x1000..0x2000' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l min-latency -d 'Keep only samples with a latency of at least N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l max-latency -d 'Keep only samples with a latency of at most N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l stop-file -d 'Stop as soon as this file exists' -r -F
 complete -c precise -n "__fish_precise_using_subcommand serve" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
@@ -225,6 +232,12 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l tls-key -d 'Us
 complete -c precise -n "__fish_precise_using_subcommand serve" -l token-file -d 'Answer only requests with the token in this file (mode 600)' -r -F
 complete -c precise -n "__fish_precise_using_subcommand serve" -l by -d 'Label the series by these keys, or `none`' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l series -d 'Keep at most N series' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l call-graph -d 'Record call chains in this way: auto, tables or fp [default of -g: auto]' -r -f -a "auto\t'By unwind tables, and where code has none, by frame pointers'
+tables\t'By unwind tables only'
+fp\t'By frame pointers, in the kernel'"
+complete -c precise -n "__fish_precise_using_subcommand serve" -l stacks -d 'Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l unwind-memory -d 'Limit the memory of unwind tables [default: 32M]' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l stack-depth -d 'Unwind at most N frames of user space [default: 127]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l captures -d 'Keep the samples as captures in this folder, too' -r -F
 complete -c precise -n "__fish_precise_using_subcommand serve" -l capture-length -d 'Complete a capture after this time' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l keep-bytes -d 'Remove the oldest captures if all take more than BYTES' -r
@@ -239,7 +252,6 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l push-memory -d
 complete -c precise -n "__fish_precise_using_subcommand serve" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval [default: 1s]' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l min-latency -d 'Keep only samples with a latency of at least N core cycles' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l duration -d 'Stop after this time [default: run until stopped]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
@@ -252,6 +264,7 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -s a -l all-cpus 
 complete -c precise -n "__fish_precise_using_subcommand serve" -l include-self -d 'Keep the samples of precise itself'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s U -l all-user -d 'Keep only samples taken in user space'
+complete -c precise -n "__fish_precise_using_subcommand serve" -s g -d 'Record call chains'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s q -l quiet -d 'Print only problems'
 complete -c precise -n "__fish_precise_using_subcommand serve" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -132,7 +132,7 @@ off\:"Do not ask for precision"))' \
 '--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
 '*--fields=[Print these fields, in this order \[default\: all fields that the event has\]]:FIELDS:_default' \
-'--call-graph=[Unwind in this way\: auto, tables or fp \[default of -g\: auto\]]:HOW:((auto\:"By unwind tables, and where code has none, by frame pointers"
+'--call-graph=[Record call chains in this way\: auto, tables or fp \[default of -g\: auto\]]:HOW:((auto\:"By unwind tables, and where code has none, by frame pointers"
 tables\:"By unwind tables only"
 fp\:"By frame pointers, in the kernel"))' \
 '--stack-copy=[Copy at most BYTES of each stack \[default\: 16K\]]:BYTES:_default' \
@@ -151,9 +151,9 @@ fp\:"By frame pointers, in the kernel"))' \
 '-U[Keep only samples taken in user space]' \
 '--all-user[Keep only samples taken in user space]' \
 '--json[Print one JSON object per sample, one per line]' \
-'-g[Print the call chain of each sample]' \
 '-q[Print only the samples, unless some are missing]' \
 '--quiet[Print only the samples, unless some are missing]' \
+'-g[Print the call chain of each sample]' \
 '--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -188,6 +188,12 @@ off\:"Do not ask for precision"))' \
 '--max-latency=[Keep only samples with a latency of at most N core cycles]:N:_default' \
 '--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
+'--call-graph=[Record call chains in this way\: auto, tables or fp \[default of -g\: auto\]]:HOW:((auto\:"By unwind tables, and where code has none, by frame pointers"
+tables\:"By unwind tables only"
+fp\:"By frame pointers, in the kernel"))' \
+'--stacks=[Keep at most N call chains per CPU (2,112 bytes each) \[default\: 64 MiB in total\]]:N:_default' \
+'--unwind-memory=[Limit the memory of unwind tables \[default\: 32M\]]:BYTES:_default' \
+'--stack-depth=[Unwind at most N frames of user space \[default\: 127\]]:N:_default' \
 '--window=[Show the samples of this time]:TIME:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
@@ -238,6 +244,7 @@ off\:"Do not ask for precision"))' \
 '*--comm=[Keep only samples of processes with these names]:NAMES:_default' \
 '*--addr=[Keep only samples with a data address in this range\: 0x1000..0x2000]:RANGE:_default' \
 '*--code=[Keep only samples with an instruction address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
 '--max-latency=[Keep only samples with a latency of at most N core cycles]:N:_default' \
 '--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
@@ -248,6 +255,12 @@ off\:"Do not ask for precision"))' \
 '--token-file=[Answer only requests with the token in this file (mode 600)]:FILE:_files' \
 '--by=[Label the series by these keys, or \`none\`]:KEYS:_default' \
 '--series=[Keep at most N series]:N:_default' \
+'--call-graph=[Record call chains in this way\: auto, tables or fp \[default of -g\: auto\]]:HOW:((auto\:"By unwind tables, and where code has none, by frame pointers"
+tables\:"By unwind tables only"
+fp\:"By frame pointers, in the kernel"))' \
+'--stacks=[Keep at most N call chains per CPU (2,112 bytes each) \[default\: 64 MiB in total\]]:N:_default' \
+'--unwind-memory=[Limit the memory of unwind tables \[default\: 32M\]]:BYTES:_default' \
+'--stack-depth=[Unwind at most N frames of user space \[default\: 127\]]:N:_default' \
 '--captures=[Keep the samples as captures in this folder, too]:FOLDER:_files' \
 '--capture-length=[Complete a capture after this time]:TIME:_default' \
 '--keep-bytes=[Remove the oldest captures if all take more than BYTES]:BYTES:_default' \
@@ -262,7 +275,6 @@ off\:"Do not ask for precision"))' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
 '--epoch=[Read the table at this interval \[default\: 1s\]]:TIME:_default' \
-'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
 '--duration=[Stop after this time \[default\: run until stopped\]]:TIME:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
@@ -276,6 +288,7 @@ off\:"Do not ask for precision"))' \
 '(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
 '-U[Keep only samples taken in user space]' \
 '--all-user[Keep only samples taken in user space]' \
+'-g[Record call chains]' \
 '-q[Print only problems]' \
 '--quiet[Print only problems]' \
 '--no-pager[Do not start a pager for text that is longer than the terminal]' \

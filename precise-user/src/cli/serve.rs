@@ -46,10 +46,13 @@ const MOST_SERIES: u64 = 1 << 14;
 /// After how many seconds a browser loads the page again.
 const REFRESH: u32 = 10;
 
+/// What the short help leaves out here.
+const RARE: [&str; 3] = ["min_latency", "precise", "cpu"];
+
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP, after_long_help = after_long_help())]
 #[command(mut_arg("epoch", |arg| arg.help("Read the table at this interval [default: 1s]")))]
-#[command(mut_arg("min_latency", |arg| arg.hide_short_help(true)))]
+#[command(mut_args(|arg| if RARE.contains(&arg.get_id().as_str()) { arg.hide_short_help(true) } else { arg }))]
 #[command(mut_arg("duration", |arg| arg.help("Stop after this time [default: run until stopped]")))]
 pub struct ServeArguments {
     /// Read settings from this TOML file
@@ -189,8 +192,7 @@ const AFTER_HELP: &str = "\
 Examples:
   precise serve -e loads                     latencies by cgroup on http://127.0.0.1:7732/metrics
   precise serve --captures /var/lib/precise  captures of 10 minutes each, beside the metrics
-  precise serve -g --push pyroscope=http://localhost:4040
-                                             profiles with callers, each minute
+  precise serve -g --push pyroscope=URL      profiles with callers, each minute
   precise serve --config /etc/precise/serve.toml";
 
 fn after_long_help() -> String {

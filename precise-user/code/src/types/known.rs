@@ -54,7 +54,7 @@ impl<'a> KnownVariables<'a> {
         for variable in self.variables(at) {
             let (register, pointer) = match variable.home {
                 Home::Value(register, plus) => {
-                    if plus != 0 && is_number(state.get(register)) {
+                    if is_number(state.get(register), plus) {
                         continue;
                     }
                     let Some(to) = held(variable, types) else { continue };
@@ -120,11 +120,12 @@ impl<'a> KnownVariables<'a> {
     }
 }
 
-/// Returns whether a value was made of constants, and is no pointer. LLVM replaces a pointer by an
-/// index that counts from a constant, and still says that the register plus some bytes is the
-/// pointer.
-fn is_number(value: KnownValue) -> bool {
-    matches!(value, KnownValue::Number(number) if number != Residue::ANY && number != Residue::exactly(0))
+/// Returns whether a value was made of constants, so that it is no pointer. LLVM replaces a pointer
+/// by an index that counts from a constant, and still says that the register, or the register plus
+/// some bytes, is the pointer. (A pointer that was aligned is a multiple, too.)
+fn is_number(value: KnownValue, plus: i64) -> bool {
+    let KnownValue::Number(number) = value else { return false };
+    number != Residue::ANY && number != Residue::exactly(0) && (plus != 0 || number.rest != 0)
 }
 
 /// Returns the type that the value of a variable in a register points to.

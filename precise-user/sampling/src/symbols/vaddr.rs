@@ -37,8 +37,8 @@ fn vaddr_from_base(elf: &Headers, mapped: &Mapped, address: u64) -> Option<u64> 
     if mapped.mapping.kind.is_bss() {
         return elf.segments.iter().find(inside).map(|_| vaddr);
     }
-    // A file that is mapped only to be read is not laid out as its segments say. And of a process
-    // that was met by its code only, a first mapping that begins with the file need not be the base.
+    // A file that is mapped only to be read is not laid out as its segments say. And if only the
+    // code of a process is known, a mapping that begins with the file need not be the base.
     let offset = mapped.file_offset(address);
     let mut segments = elf.segments.iter().filter(|s| maps(s, offset));
     let fits =
