@@ -165,7 +165,8 @@ fn masked(line: &str) -> String {
     for word in line.split_whitespace() {
         let bars = word.chars().all(|c| ('▁'..='█').contains(&c));
         let mut number = false;
-        for c in word.chars().filter(|_| !bars) {
+        // `>99.9%` is a number, too.
+        for c in word.chars().filter(|c| !bars && *c != '>') {
             let part = c.is_ascii_digit() || (number && matches!(c, '.' | ',' | 'k' | 'M'));
             if part && !number {
                 out.push('N');
