@@ -231,7 +231,7 @@ fn object(
     if size == 0 && !endless {
         return Err(Untyped::NoType);
     }
-    let whole = |index: u64| size > 0 && index % size == 0;
+    let whole = |index: u64| size > 0 && index.is_multiple_of(size);
     let neighbours = pointer.stepped || index.is_some_and(|index| index > 0 && whole(index));
     let within = |offset: u64| offset < size || endless;
     let offset = match u64::try_from(pointer.offset) {
@@ -250,7 +250,7 @@ fn object(
     let (ty, offset) = element(pointer.ty, offset, types).ok_or(Untyped::NoType)?;
     // An index that moves over whole objects does not change the byte.
     let size = types.size(ty).unwrap_or(0);
-    let indexed = index.is_some_and(|index| size == 0 || index % size != 0);
+    let indexed = index.is_some_and(|index| size == 0 || !index.is_multiple_of(size));
     Ok(AccessedObject { ty, offset, indexed, origin, global })
 }
 

@@ -69,7 +69,7 @@ fn indexed(pointer: Pointer, number: Residue, types: &mut dyn Types) -> KnownVal
         return KnownValue::Pointer(moved(pointer, rest, types));
     }
     let pointer = Pointer { offset: pointer.offset.wrapping_add(rest), ..pointer };
-    let by = |size: i64| u64::try_from(size).is_ok_and(|size| multiple % size == 0);
+    let by = |size: i64| u64::try_from(size).is_ok_and(|size| multiple.is_multiple_of(size));
     if let Some(size) = stride(pointer.ty, types)
         && by(size)
     {
@@ -108,7 +108,7 @@ pub(super) fn array_at(
         if let TypeShape::Array { element } = types.shape(at.0) {
             let size = types.size(element).filter(|size| *size > 0)?;
             let scalar = types.shape(element) == TypeShape::Scalar && multiple == 1;
-            if multiple % size == 0 || scalar {
+            if multiple.is_multiple_of(size) || scalar {
                 return Some((element, at.1 % size));
             }
         }

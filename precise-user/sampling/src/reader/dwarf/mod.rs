@@ -12,6 +12,7 @@ mod tests;
 mod types;
 
 use std::cell::Cell;
+use std::collections::hash_map;
 use std::fs::File;
 use std::io;
 
@@ -170,11 +171,13 @@ impl Program {
             SplitUse::Missing => return none(Untyped::NoDebugInfo),
             SplitUse::Copy(number, copy) => (number, copy),
         };
-        if !self.split.contains_key(&number) {
-            let contents = SectionContents::of_split(copy)?;
-            self.split.insert(number, SplitProgram { contents, indexes: FxHashMap::default() });
-        }
-        let Some(part) = self.split.get_mut(&number) else { return none(Untyped::NoDebugInfo) };
+        let part = match self.split.entry(number) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(place) => {
+                let contents = SectionContents::of_split(copy)?;
+                place.insert(SplitProgram { contents, indexes: FxHashMap::default() })
+            }
+        };
         let Some(dwarf) = part.contents.split(id, &dwarf) else { return none(Untyped::NoDebugInfo) };
         let index = part.indexes.entry(id.0).or_default();
         Ok(FunctionTypes::Code(match TypeTable::of_split(&dwarf, index, &budget, (id, &skeleton)) {
