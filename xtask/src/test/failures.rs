@@ -2,12 +2,16 @@
 //! reads it begins at its end.
 
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::process;
 
+/// How long output is waited for before the tests are looked at.
+const LOOK: Duration = Duration::from_millis(100);
 /// The most lines of failed tests that are repeated.
 const MOST_LINES: usize = 400;
 
@@ -17,19 +21,30 @@ const MOST_LINES: usize = 400;
 ///
 /// The error of a run that fails ends with what the failed tests wrote.
 pub fn run_tests(command: &mut Command) -> Result<()> {
+    println!("$ {}", process::show(command));
+    run_into(command, &mut std::io::stdout())
+}
+
+fn run_into(command: &mut Command, out: &mut dyn Write) -> Result<()> {
     let shown = process::show(command);
-    println!("$ {shown}");
     let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = started.with_context(|| process::cannot_start(command))?;
     let mut failures = Failures::default();
-    if let Some(mut from) = child.stdout.take() {
-        let mut out = std::io::stdout();
-        let mut chunk = vec![0; 1 << 16];
-        loop {
-            let read = from.read(&mut chunk).context("cannot read what the tests write")?;
-            let Some(new) = chunk.get(..read).filter(|new| !new.is_empty()) else { break };
-            out.write_all(new).and_then(|()| out.flush()).context("cannot pass on what the tests write")?;
-            failures.add(new);
+    let chunks = chunks(child.stdout.take());
+    loop {
+        match chunks.recv_timeout(LOOK) {
+            Ok(new) => {
+                let passed_on = out.write_all(&new).and_then(|()| out.flush());
+                passed_on.context("cannot pass on what the tests write")?;
+                failures.add(&new);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            // What a test has left behind may hold the pipe open.
+            Err(RecvTimeoutError::Timeout) => {
+                if child.try_wait().context("cannot wait for the tests")?.is_some() {
+                    break;
+                }
+            }
         }
     }
     let status = child.wait().context("cannot wait for the tests")?;
@@ -37,6 +52,22 @@ pub fn run_tests(command: &mut Command) -> Result<()> {
         bail!("`{shown}` ended with {status}\n{}", failures.text());
     }
     Ok(())
+}
+
+/// Returns what comes from a pipe.
+fn chunks(from: Option<ChildStdout>) -> Receiver<Vec<u8>> {
+    let (send, chunks) = channel();
+    std::thread::spawn(move || {
+        let mut chunk = vec![0; 1 << 16];
+        let Some(mut from) = from else { return };
+        while let Ok(read @ 1..) = from.read(&mut chunk) {
+            let Some(new) = chunk.get(..read) else { return };
+            if send.send(new.to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    chunks
 }
 
 /// The parts of the output of tests that are about failures, without backtraces.
@@ -102,19 +133,31 @@ running 0 tests\n'; exit 101";
 
     #[test]
     fn what_a_failed_test_wrote_ends_the_error() {
-        let error = run_tests(Command::new("sh").args(["-c", FAILED])).unwrap_err().to_string();
+        let mut out = Vec::new();
+        // Not to standard output: whoever reads that would count a test that failed.
+        let error = run_into(Command::new("sh").args(["-c", FAILED]), &mut out).unwrap_err().to_string();
+        assert!(out.starts_with(b"running 2 tests\ntest a ... "), "{out:?}");
         let (command, said) = error.split_once("ended with exit status: 101\n").unwrap();
         assert!(command.starts_with("`sh -c "), "{error}");
         assert_eq!(said, "failures:\n---- a stdout ----\nError: it is 3\nfailures:\n    a");
-        run_tests(Command::new("sh").args(["-c", "echo test result: ok"])).unwrap();
+        run_into(Command::new("sh").args(["-c", "echo test result: ok"]), &mut out).unwrap();
     }
 
     #[test]
     fn a_command_that_fails_without_a_test_says_so() {
-        let error = run_tests(&mut Command::new("false")).unwrap_err().to_string();
+        let error = run_into(&mut Command::new("false"), &mut Vec::new()).unwrap_err().to_string();
         assert!(error.ends_with("no test failed; what the command wrote is above"), "{error}");
-        let error = format!("{:#}", run_tests(&mut Command::new("/nonexistent/tool")).unwrap_err());
+        let error =
+            format!("{:#}", run_into(&mut Command::new("/nonexistent/tool"), &mut Vec::new()).unwrap_err());
         assert!(error.contains("`tool` cannot be started"), "{error}");
+    }
+
+    #[test]
+    fn what_a_test_leaves_behind_is_not_waited_for() {
+        let begin = std::time::Instant::now();
+        let mut out = Vec::new();
+        run_into(Command::new("sh").args(["-c", "sleep 20 & echo all"]), &mut out).unwrap();
+        assert!(out == b"all\n" && begin.elapsed() < Duration::from_secs(15), "{out:?}");
     }
 
     #[test]
