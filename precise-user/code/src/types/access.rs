@@ -239,6 +239,7 @@ fn object(
         _ if neighbours && size > 0 => {
             pointer.offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX)).unsigned_abs()
         }
+        _ if index.is_some_and(|index| index > 0) => return Err(Untyped::Index),
         _ => return Err(Untyped::Outside),
     };
     if let Some(index) = index.filter(|index| *index > 0 && !whole(*index)) {

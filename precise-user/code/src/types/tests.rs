@@ -103,6 +103,34 @@ fn what_cannot_be_followed_has_a_reason() {
 }
 
 #[test]
+fn an_index_may_count_from_a_constant() {
+    let walk = "mov $48,%ecx\n 1: mov -40(%rdi,%rcx),%rax\n add $48,%rcx\n cmp $480,%rcx\n jne 1b\n ret";
+    assert_eq!(places(walk)[0], Ok((NODE, 8)));
+    let half = "mov $48,%ecx\n 1: mov -40(%rdi,%rcx),%rax\n add $12,%rcx\n cmp $480,%rcx\n jne 1b\n ret";
+    assert_eq!(places(half)[0], Err(Untyped::Index));
+}
+
+#[test]
+fn what_is_said_later_was_true_before() {
+    let stored = "nop\n movq $1,8(%rsi)\n mov %rsi,(%rdi)";
+    assert_eq!(places(stored), [Ok((NODE, 8)), Ok((NODE, 0))]);
+    let copied = "nop\n movq $1,8(%rsi)\n mov %rsi,%rbx\n xor %esi,%esi\n mov %rbx,(%rdi)";
+    assert_eq!(places(copied)[0], Ok((NODE, 8)));
+    // Another value, or another type.
+    let replaced = "nop\n movq $1,8(%rsi)\n mov %rdx,%rsi\n mov %rsi,(%rdi)";
+    assert_eq!(places(replaced)[0], Err(Untyped::NoRegister));
+    let number = "nop\n movq $1,8(%rsi)\n mov %rsi,8(%rdi)";
+    assert_eq!(places(number)[0], Err(Untyped::NoRegister));
+}
+
+#[test]
+fn what_fills_the_space_before_a_loop_leads_nowhere() {
+    let text = "mov %rdi,%r12\n lea 8(%rsp),%rbx\n call *%rdx\n mov %r12,%rbx\n jmp 2f\n nop\n \
+                1: add $24,%rbx\n 2: mov 8(%rbx),%rcx\n dec %rdx\n jne 1b\n ret";
+    assert!(places(text).contains(&Ok((NODE, 8))), "{:?}", places(text));
+}
+
+#[test]
 fn variables_of_the_cpu_are_followed() {
     assert_eq!(places("mov %gs:0x6008,%rcx"), [Ok((NODE, 8))]);
     assert_eq!(places("mov %gs:0x5000,%rax\n mov 16(%rax),%rcx").last(), Some(&Ok((NODE, 16))));
