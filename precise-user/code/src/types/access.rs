@@ -232,17 +232,17 @@ fn object(
         return Err(Untyped::NoType);
     }
     let whole = |index: u64| size > 0 && index.is_multiple_of(size);
-    let neighbours = pointer.stepped || index.is_some_and(|index| index > 0 && whole(index));
+    let neighbours = pointer.stepped || index.is_some_and(whole);
     let within = |offset: u64| offset < size || endless;
     let offset = match u64::try_from(pointer.offset) {
         Ok(offset) if within(offset) => offset,
         _ if neighbours && size > 0 => {
             pointer.offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX)).unsigned_abs()
         }
-        _ if index.is_some_and(|index| index > 0) => return Err(Untyped::Index),
+        _ if index.is_some() => return Err(Untyped::Index),
         _ => return Err(Untyped::Outside),
     };
-    if let Some(index) = index.filter(|index| *index > 0 && !whole(*index)) {
+    if let Some(index) = index.filter(|index| !whole(*index)) {
         let scalar = types.shape(pointer.ty) == TypeShape::Scalar && index == 1;
         if !scalar && array_at(pointer.ty, offset, index, types).is_none() {
             return Err(Untyped::Index);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::access::{self, loaded, number, target, writes};
 use super::step::{CLOBBERED, Context};
-use super::value::{KnownValue, Pointer, PointerSource, UNKNOWN, ValueState};
+use super::value::{KnownValue, Pointer, PointerSource, REGISTERS, UNKNOWN, ValueState};
 use super::{Access, RegisterNumber, Untyped};
 use crate::Instruction;
 
@@ -58,7 +58,8 @@ impl LaterTypes {
         let Some(now) = instructions.get(at).filter(|_| !self.open.is_empty()) else { return };
         let stored = stored(now, info, at, state, context);
         self.open.retain_mut(|open| {
-            let held = (0..16).filter(|register| open.holders & (1 << register) != 0);
+            let held =
+                (0..REGISTERS as RegisterNumber).filter(|register| open.holders & (1 << register) != 0);
             let of_variable = |register| match state.get(register) {
                 KnownValue::Pointer(pointer) if pointer.source == PointerSource::Variable => Some(pointer),
                 _ => None,
