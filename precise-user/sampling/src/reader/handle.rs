@@ -19,7 +19,8 @@ use super::elf::Headers;
 use super::keeper::Keeper;
 use super::limit::{Limit, START_LIMIT, cpu_time};
 use super::protocol::{
-    FileId, FoundSymbol, JitAnswer, MAX_ADDRESSES, OrderReply, ReaderRequest, Reply, SplitFile, WorkerOrder,
+    FileId, FoundSymbol, FoundTypes, JitAnswer, MAX_ADDRESSES, OrderReply, ReaderRequest, Reply, Split,
+    SplitFile, WorkerOrder,
 };
 use super::unwind::UnwindInfo;
 use super::wire;
@@ -305,10 +306,13 @@ impl Reader {
             };
             let request =
                 ReaderRequest::Types { file: id, split, start, code: code.to_vec(), wanted: part.to_vec() };
+            let unknown = split == SplitFile::Unknown;
             let files: Vec<&File> = [file].into_iter().chain(second).collect();
             match self.ask(&request, &files) {
-                Ok(Reply::Types(answer)) if answer.instructions.len() == part.len() => all.append(answer),
-                Ok(Reply::Split(name)) if split == SplitFile::Unknown => return Ok(FoundTypes::Split(name)),
+                Ok(Reply::Types(FoundTypes::Code(answer))) if answer.instructions.len() == part.len() => {
+                    all.append(answer);
+                }
+                Ok(Reply::Types(split @ FoundTypes::Split(_))) if unknown => return Ok(split),
                 Ok(other) => return Err(unexpected(&other)),
                 Err(trouble) => {
                     if !matches!(trouble, Trouble::Unavailable(_)) {
@@ -500,26 +504,6 @@ impl Drop for Reader {
     }
 }
 
-/// The file that the debug information of a function was split off to.
-#[derive(Clone, Copy, Debug)]
-pub enum Split<'a> {
-    /// It was not looked for.
-    Unknown,
-    /// A `.dwo` or a `.dwp` file.
-    Found(FileId, &'a File),
-    /// It does not exist.
-    Missing,
-}
-
-/// What debug information says about the types of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FoundTypes {
-    /// The types of its accesses.
-    Code(TypedCode),
-    /// The debug information is in a file of this name, which the compiler wrote.
-    Split(String),
-}
-
 /// Returns how a worker ended, after "the process that read it".
 fn words(status: ExitStatus) -> String {
     match status.signal() {
@@ -537,7 +521,6 @@ fn unexpected(reply: &Reply) -> Trouble {
         Reply::Headers(_) => "headers",
         Reply::Symbols(_) => "symbols",
         Reply::Types(_) => "types",
-        Reply::Split(_) => "the name of a file",
         Reply::Checksum(_) => "a checksum",
         Reply::Jit(_) => "functions of a perf map",
         Reply::Unwind(_) => "unwind information",

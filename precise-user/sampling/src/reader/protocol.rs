@@ -4,6 +4,8 @@
 //! `wire.rs`. The process that samples trusts an answer no more than the file: it may be
 //! wrong, but it is not large.
 
+use std::fs::File;
+
 use serde::{Deserialize, Serialize};
 
 use super::confine::Confinement;
@@ -103,6 +105,26 @@ pub enum SplitFile {
     Missing,
 }
 
+/// [`SplitFile`], with the file.
+#[derive(Clone, Copy, Debug)]
+pub enum Split<'a> {
+    /// It was not looked for.
+    Unknown,
+    /// A `.dwo` or a `.dwp` file.
+    Found(FileId, &'a File),
+    /// It does not exist.
+    Missing,
+}
+
+/// What debug information says about the types of a function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FoundTypes {
+    /// The types of its accesses.
+    Code(TypedCode),
+    /// The debug information is in a file of this name, which the compiler wrote.
+    Split(String),
+}
+
 /// The answer of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
@@ -112,10 +134,8 @@ pub enum Reply {
     Headers(Option<Headers>),
     /// The symbols, in the order of the addresses.
     Symbols(Vec<FoundSymbol>),
-    /// The types of a function's accesses.
-    Types(TypedCode),
-    /// The debug information of the function is in a file of this name.
-    Split(String),
+    /// The types of a function's accesses, or where they are.
+    Types(FoundTypes),
     /// Whether the checksum is right.
     Checksum(bool),
     /// The functions of a perf map.

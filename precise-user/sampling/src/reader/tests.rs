@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use super::dwarf::tests::{compiled, symbol};
 use super::protocol::FoundSymbol;
 use super::*;
 
@@ -211,19 +212,11 @@ int main(int n, char **v) { (void)v; volatile int p[4] = { n, 2, 3, 4 }; return 
 #[test]
 fn each_part_of_a_function_has_its_start() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [source, program] = ["a.c", "a"].map(|name| folder.path().join(name));
-    std::fs::write(&source, TWO_PARTS).expect("written");
-    let flags = ["-O2", "-g", "-freorder-blocks-and-partition"];
-    let built = std::process::Command::new("gcc").args(flags).arg("-o").arg(&program).arg(&source).status();
-    assert!(built.expect("gcc").success());
-    let table = std::process::Command::new("nm").arg("-S").arg(&program).output().expect("nm");
-    let table = String::from_utf8(table.stdout).expect("text");
+    let program = compiled(folder.path(), TWO_PARTS);
     let mut reader = Reader::start().expect("a reader");
     let file = File::open(&program).expect("readable");
     for name in ["in_parts", "in_parts.cold"] {
-        let line = table.lines().find(|line| line.ends_with(&format!(" {name}"))).expect("both parts");
-        let number = |at: usize| u64::from_str_radix(line.split(' ').nth(at).unwrap(), 16).unwrap();
-        let (address, size) = (number(0), number(1));
+        let (address, size) = symbol(&program, name);
         let (found, notes) = names(&mut reader, &file, &[address, address + size - 1]);
         assert_eq!(notes, Vec::<String>::new());
         for (found, offset) in found.iter().zip([0, size - 1]) {

@@ -13,12 +13,12 @@ use rustc_hash::FxHashMap;
 use super::confine::{self, Confinement};
 use super::copy::{MAX_FILE, copy};
 use super::demangle::{bounded, demangle};
-use super::dwarf::{FunctionCode, FunctionTypes, Programs, SplitUse};
+use super::dwarf::{FunctionCode, Programs};
 use super::elf::{Headers, by_build_id};
 use super::jit::OpenPerfMaps;
 use super::protocol::{
-    FileId, FileLine, FoundSymbol, Inlined, MAX_ADDRESSES, MAX_INLINED, ReaderRequest, Reply, SplitFile,
-    Symbol,
+    FileId, FileLine, FoundSymbol, FoundTypes, Inlined, MAX_ADDRESSES, MAX_INLINED, ReaderRequest, Reply,
+    Split, SplitFile, Symbol,
 };
 use super::{paths, unwind, wire};
 use precise_code::return_site::{BEFORE, BEHIND, ReturnSite};
@@ -125,7 +125,7 @@ impl Worker {
             }
             (ReaderRequest::Types { file: id, split, start, code, wanted }, Some(file)) => {
                 let code = FunctionCode { start, bytes: &code, wanted: &wanted };
-                self.types((id, &file), (split, second), &code)
+                self.types((id, &file), (split, second), &code).map(Reply::Types)
             }
         };
         answer.unwrap_or_else(|error| Reply::Failed(bounded(&error.to_string())))
@@ -207,24 +207,21 @@ impl Worker {
         (id, file): (FileId, &File),
         (split, second): (SplitFile, Option<File>),
         code: &FunctionCode<'_>,
-    ) -> io::Result<Reply> {
+    ) -> io::Result<FoundTypes> {
         self.clock += 1;
         self.keep((id, true), file)?;
         let part = match (split, second) {
-            (SplitFile::Unknown, _) => SplitUse::Unknown,
+            (SplitFile::Unknown, _) => Split::Unknown,
             (SplitFile::Found(part), Some(second)) => {
                 self.keep((part, true), &second)?;
-                self.copies
-                    .get(&(part, true))
-                    .map_or(SplitUse::Missing, |kept| SplitUse::Copy(part, &kept.copy))
+                self.copies.get(&(part, true)).map_or(Split::Missing, |kept| Split::Found(part, &kept.copy))
             }
-            (SplitFile::Found(_) | SplitFile::Missing, _) => SplitUse::Missing,
+            (SplitFile::Found(_) | SplitFile::Missing, _) => Split::Missing,
         };
-        let Some(kept) = self.copies.get(&(id, true)) else { return Ok(Reply::Types(TypedCode::default())) };
-        Ok(match self.programs.types(id, &kept.copy, part, code)? {
-            FunctionTypes::Code(code) => Reply::Types(code),
-            FunctionTypes::Split(name) => Reply::Split(bounded(&name)),
-        })
+        match self.copies.get(&(id, true)) {
+            Some(kept) => self.programs.types(id, &kept.copy, part, code),
+            None => Ok(FoundTypes::Code(TypedCode::default())),
+        }
     }
 
     /// Makes sure that there is a copy of the file.

@@ -110,19 +110,6 @@ impl Index {
         holder(&self.ranges, address)
     }
 
-    /// Returns the unit with the code at an address if its debug information was split off: the
-    /// number that it has in both files, what is left of it here, and the name of the other file.
-    pub fn skeleton<'a>(
-        &self,
-        dwarf: &gimli::Dwarf<Bytes<'a>>,
-        address: u64,
-    ) -> Option<(gimli::DwoId, Unit<'a>, String)> {
-        let start = self.start_of(self.unit_at(address)?)?;
-        let unit = dwarf.unit(dwarf.unit_header(gimli::DebugInfoOffset(start)).ok()?).ok()?;
-        let name = dwarf.attr_string(&unit, unit.dwo_name().ok()??).ok()?;
-        Some((unit.dwo_id?, unit, String::from_utf8_lossy(name.slice()).into_owned()))
-    }
-
     /// Returns the number of the unit that contains an entry, and the offset of the unit.
     pub fn unit_of(&self, place: Place) -> Option<(u32, usize)> {
         let at = self.heads.partition_point(|head| head.start <= place.0).checked_sub(1)?;

@@ -8,7 +8,7 @@ mod index;
 mod location;
 mod sections;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod types;
 
 use std::cell::Cell;
@@ -17,14 +17,14 @@ use std::fs::File;
 use std::io;
 
 use gimli::{EndianSlice, LittleEndian};
-use precise_code::decode;
 use precise_code::types::{TypedCode, Untyped, typed, untyped};
+use precise_code::{Instruction, decode};
 use rustc_hash::FxHashMap;
 
 use self::index::Index;
 use self::sections::SectionContents;
 use self::types::TypeTable;
-use super::protocol::{FileId, MAX_ADDRESSES};
+use super::protocol::{FileId, FoundTypes, MAX_ADDRESSES, Split};
 
 /// Maximum number of entries of debug information that one answer visits.
 const MAX_ENTRIES: u64 = 8 << 20;
@@ -55,25 +55,6 @@ impl Budget {
     }
 }
 
-/// Where the debug information of a function is that was split off to another file.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum SplitUse<'a> {
-    /// Nobody has looked for the file yet.
-    Unknown,
-    /// In the copy of this file.
-    Copy(FileId, &'a File),
-    /// There is no such file.
-    Missing,
-}
-
-/// What is said about the types of a function.
-#[derive(Debug)]
-pub(super) enum FunctionTypes {
-    Code(TypedCode),
-    /// The debug information was split off to the file of this name.
-    Split(String),
-}
-
 /// The debug information of files, ready to be asked.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
@@ -91,9 +72,9 @@ impl Programs {
         &mut self,
         id: FileId,
         copy: &File,
-        split: SplitUse<'_>,
+        split: Split<'_>,
         code: &FunctionCode<'_>,
-    ) -> io::Result<FunctionTypes> {
+    ) -> io::Result<FoundTypes> {
         self.clock += 1;
         if !self.kept.contains_key(&id) {
             if self.kept.len() >= MAX_FILES {
@@ -103,7 +84,7 @@ impl Programs {
             self.kept.insert(id, Program::of(copy)?);
         }
         let Some(program) = self.kept.get_mut(&id) else {
-            return Ok(FunctionTypes::Code(TypedCode::default()));
+            return Ok(FoundTypes::Code(TypedCode::default()));
         };
         program.used = self.clock;
         program.types(split, code)
@@ -152,24 +133,20 @@ impl Program {
         Ok(Self { contents, index, split: FxHashMap::default(), used: 0 })
     }
 
-    fn types(&mut self, split: SplitUse<'_>, code: &FunctionCode<'_>) -> io::Result<FunctionTypes> {
+    fn types(&mut self, split: Split<'_>, code: &FunctionCode<'_>) -> io::Result<FoundTypes> {
         let dwarf = self.contents.dwarf();
         let budget = Budget::new();
-        let none =
-            |why| Ok(FunctionTypes::Code(untyped(&decode(code.bytes, code.start), code.wanted(), why)));
-        if let Err(why) = self.index.prepare(&dwarf, &budget) {
-            return none(why);
-        }
-        let Some((id, skeleton, name)) = self.index.skeleton(&dwarf, code.start) else {
-            return Ok(FunctionTypes::Code(match TypeTable::of(&dwarf, &mut self.index, &budget) {
-                Ok(mut table) => code.typed_by(&mut table),
-                Err(why) => return none(why),
-            }));
+        let mut table = match TypeTable::of(&dwarf, &mut self.index, &budget) {
+            Ok(table) => table,
+            Err(why) => return Ok(code.untyped(why)),
+        };
+        let Some((id, skeleton, name)) = table.skeleton(code.start) else {
+            return Ok(code.typed_by(&mut table));
         };
         let (number, copy) = match split {
-            SplitUse::Unknown => return Ok(FunctionTypes::Split(name)),
-            SplitUse::Missing => return none(Untyped::NoDebugInfo),
-            SplitUse::Copy(number, copy) => (number, copy),
+            Split::Unknown => return Ok(FoundTypes::Split(name)),
+            Split::Missing => return Ok(code.untyped(Untyped::NoDebugInfo)),
+            Split::Found(number, copy) => (number, copy),
         };
         let part = match self.split.entry(number) {
             hash_map::Entry::Occupied(known) => known.into_mut(),
@@ -178,12 +155,14 @@ impl Program {
                 place.insert(SplitProgram { contents, indexes: FxHashMap::default() })
             }
         };
-        let Some(dwarf) = part.contents.split(id, &dwarf) else { return none(Untyped::NoDebugInfo) };
+        let Some(dwarf) = part.contents.split(id, &dwarf) else {
+            return Ok(code.untyped(Untyped::NoDebugInfo));
+        };
         let index = part.indexes.entry(id.0).or_default();
-        Ok(FunctionTypes::Code(match TypeTable::of_split(&dwarf, index, &budget, (id, &skeleton)) {
+        Ok(match TypeTable::of_split(&dwarf, index, &budget, (id, &skeleton)) {
             Ok(mut table) => code.typed_by(&mut table),
-            Err(why) => return none(why),
-        }))
+            Err(why) => code.untyped(why),
+        })
     }
 }
 
@@ -192,11 +171,18 @@ impl FunctionCode<'_> {
         self.wanted.get(..self.wanted.len().min(MAX_ADDRESSES)).unwrap_or_default()
     }
 
-    fn typed_by(&self, table: &mut TypeTable<'_, '_>) -> TypedCode {
-        let instructions = decode(self.bytes, self.start);
+    fn typed_by(&self, table: &mut TypeTable<'_, '_>) -> FoundTypes {
         match table.facts(self.start) {
-            Ok(facts) => typed(&instructions, &facts, table, self.wanted()),
-            Err(why) => untyped(&instructions, self.wanted(), why),
+            Ok(facts) => FoundTypes::Code(typed(&self.decoded(), &facts, table, self.wanted())),
+            Err(why) => self.untyped(why),
         }
+    }
+
+    fn untyped(&self, why: Untyped) -> FoundTypes {
+        FoundTypes::Code(untyped(&self.decoded(), self.wanted(), why))
+    }
+
+    fn decoded(&self) -> Vec<Instruction> {
+        decode(self.bytes, self.start)
     }
 }

@@ -23,7 +23,7 @@ int main(void) { return (int)walk(table) + first(); }
 "#;
 
 /// Compiles a program and returns its path.
-fn compiled(folder: &Path, source: &str) -> PathBuf {
+pub(in crate::reader) fn compiled(folder: &Path, source: &str) -> PathBuf {
     compiled_with(folder, source, &[])
 }
 
@@ -37,14 +37,19 @@ fn compiled_with(folder: &Path, source: &str, more: &[&str]) -> PathBuf {
     program
 }
 
-/// A function of a program: its address and its bytes.
-fn function(path: &Path, name: &str) -> (u64, Vec<u8>) {
+/// Returns the address of a function of a program, and its size in bytes.
+pub(in crate::reader) fn symbol(path: &Path, name: &str) -> (u64, u64) {
     let symbols = Command::new("nm").args(["-S", "--defined-only"]).arg(path).output().unwrap();
     let symbols = String::from_utf8(symbols.stdout).unwrap();
     let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}"))).unwrap();
     let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let (start, size) = (number(fields[0]), number(fields[1]));
+    (number(fields[0]), number(fields[1]))
+}
+
+/// A function of a program: its address and its bytes.
+fn function(path: &Path, name: &str) -> (u64, Vec<u8>) {
+    let (start, size) = symbol(path, name);
     let file = File::open(path).unwrap();
     let offset = Headers::read(&file).unwrap().unwrap().offset_of_vaddr(start).unwrap();
     let mut bytes = vec![0; size as usize];
@@ -54,13 +59,13 @@ fn function(path: &Path, name: &str) -> (u64, Vec<u8>) {
 
 /// Returns the types of all instructions of a function.
 fn typed(path: &Path, name: &str) -> TypedCode {
-    match asked(path, name, SplitUse::Unknown) {
-        FunctionTypes::Code(code) => code,
-        FunctionTypes::Split(name) => panic!("split off to {name}"),
+    match asked(path, name, Split::Unknown) {
+        FoundTypes::Code(code) => code,
+        FoundTypes::Split(name) => panic!("split off to {name}"),
     }
 }
 
-fn asked(path: &Path, name: &str, split: SplitUse<'_>) -> FunctionTypes {
+fn asked(path: &Path, name: &str, split: Split<'_>) -> FoundTypes {
     let (start, bytes) = function(path, name);
     let wanted: Vec<u64> = decode(&bytes, start).iter().map(|i| i.offset).collect();
     let mut program = Program::of(&copied(path)).unwrap();
@@ -105,7 +110,7 @@ fn what_was_split_off_is_read_from_its_file() {
     for version in ["-gdwarf-5", "-gdwarf-4"] {
         let folder = tempfile::tempdir().unwrap();
         let path = compiled_with(folder.path(), LIST, &["-gsplit-dwarf", version]);
-        let FunctionTypes::Split(name) = asked(&path, "walk", SplitUse::Unknown) else {
+        let FoundTypes::Split(name) = asked(&path, "walk", Split::Unknown) else {
             panic!("the debug information is not here")
         };
         let part = folder.path().join(&name);
@@ -122,21 +127,19 @@ fn what_was_split_off_is_read_from_its_file() {
         );
         for file in [part, package] {
             let copy = copied(&file);
-            let FunctionTypes::Code(walk) = asked(&path, "walk", SplitUse::Copy(7, &copy)) else {
+            let FoundTypes::Code(walk) = asked(&path, "walk", Split::Found(7, &copy)) else {
                 panic!("found")
             };
             assert_eq!(fields(&walk), ["node.at+20", "node.next+0", "node.u+24"], "{version} {file:?}");
-            let FunctionTypes::Code(first) = asked(&path, "first", SplitUse::Copy(7, &copy)) else {
+            let FoundTypes::Code(first) = asked(&path, "first", Split::Found(7, &copy)) else {
                 panic!("found")
             };
             assert_eq!(fields(&first), ["node.at+12"], "{version} {file:?}");
         }
         // Without the file, or with that of another program.
         let other = copied(Path::new("/bin/true"));
-        for split in [SplitUse::Missing, SplitUse::Copy(8, &other)] {
-            let FunctionTypes::Code(walk) = asked(&path, "walk", split) else {
-                panic!("nothing to look for")
-            };
+        for split in [Split::Missing, Split::Found(8, &other)] {
+            let FoundTypes::Code(walk) = asked(&path, "walk", split) else { panic!("nothing to look for") };
             assert!(fields(&walk).is_empty() && !walk.instructions.is_empty());
         }
     }
@@ -173,8 +176,8 @@ fn damaged_debug_information_ends_no_worker() {
             let copied = copy(&File::open(&damaged).unwrap(), true).unwrap().file;
             let Ok(mut program) = Program::of(&copied) else { continue };
             let code = FunctionCode { start, bytes: &bytes, wanted: &wanted };
-            let answer = program.types(SplitUse::Missing, &code).unwrap();
-            assert!(matches!(answer, FunctionTypes::Code(code) if code.instructions.len() == wanted.len()));
+            let answer = program.types(Split::Missing, &code).unwrap();
+            assert!(matches!(answer, FoundTypes::Code(code) if code.instructions.len() == wanted.len()));
         }
     }
 }

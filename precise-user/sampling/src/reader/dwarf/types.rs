@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::index::Index;
 use super::{Budget, Bytes, Entry, Place, Unit};
+use crate::reader::demangle::bounded;
 
 /// Maximum number of types of one answer.
 const MAX_TYPES: usize = 1 << 16;
@@ -98,6 +99,15 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             by_place: FxHashMap::default(),
             by_name: FxHashMap::default(),
         }
+    }
+
+    /// Returns the unit with the code at an address if its debug information was split off: the
+    /// number that it has in both files, what is left of it here, and the name of the other file.
+    pub fn skeleton(&mut self, address: u64) -> Option<(gimli::DwoId, Rc<Unit<'a>>, String)> {
+        let number = self.index.unit_at(address)?;
+        let unit = self.unit(number)?;
+        let name = self.dwarf.attr_string(&unit, unit.dwo_name().ok()??).ok()?;
+        Some((unit.dwo_id?, unit, bounded(&String::from_utf8_lossy(name.slice()))))
     }
 
     /// Returns a unit.
