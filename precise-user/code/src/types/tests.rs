@@ -63,13 +63,18 @@ fn places(text: &str) -> Vec<Result<(TypeId, u64), Untyped>> {
     places_in(text, Nodes { kernel: true })
 }
 
-fn places_in(text: &str, mut nodes: Nodes) -> Vec<Result<(TypeId, u64), Untyped>> {
+fn places_in(text: &str, nodes: Nodes) -> Vec<Result<(TypeId, u64), Untyped>> {
+    places_with(text, nodes, &[])
+}
+
+/// Returns the places, with more variables.
+fn places_with(text: &str, mut nodes: Nodes, more: &[Variable]) -> Vec<Result<(TypeId, u64), Untyped>> {
     let code = assemble(text);
     let variable = Variable { start: 0x1000, end: 0x1001, home: Home::Value(7, 0), ty: POINTER, piece: None };
     let facts = FunctionFacts {
         from_entry: true,
         described: true,
-        variables: vec![variable],
+        variables: [&[variable], more].concat(),
         ..FunctionFacts::default()
     };
     let wanted: Vec<u64> = code.iter().map(|instruction| instruction.offset).collect();
@@ -108,6 +113,14 @@ fn an_index_may_count_from_a_constant() {
     assert_eq!(places(walk)[0], Ok((NODE, 8)));
     let half = "mov $48,%ecx\n 1: mov -40(%rdi,%rcx),%rax\n add $12,%rcx\n cmp $480,%rcx\n jne 1b\n ret";
     assert_eq!(places(half)[0], Err(Untyped::Index));
+}
+
+/// gcc says that a number whose register was overwritten is in the member that it was stored to.
+#[test]
+fn a_number_in_the_element_before_is_a_part_of_it() {
+    let text = "nop\n 1: mov %rax,8(%rdi)\n add $24,%rdi\n mov %rcx,-8(%rdi)\n dec %rdx\n jne 1b\n ret";
+    let stored = Variable { start: 0x1009, end: 0x100d, home: Home::At(7, -16), ty: LONG, piece: None };
+    assert_eq!(places_with(text, Nodes { kernel: false }, &[stored])[..2], [Ok((NODE, 8)), Ok((NODE, 16))]);
 }
 
 #[test]

@@ -173,10 +173,16 @@ fn joined(a: Pointer, b: Pointer, types: &mut dyn Types) -> Option<Pointer> {
     encloses(b, a, types).then_some(Pointer { source, stepped, ..b })
 }
 
-/// Returns whether the object of `outer` has the object of `inner` as a part, at the place to which
-/// both point.
+/// Returns whether the object of `outer`, or a neighbour if it has some, has the object of `inner`
+/// as a part, at the place to which both point.
 pub(super) fn encloses(outer: Pointer, inner: Pointer, types: &mut dyn Types) -> bool {
-    let Ok(start) = u64::try_from(outer.offset.wrapping_sub(inner.offset)) else { return false };
+    let distance = outer.offset.wrapping_sub(inner.offset);
+    let size = types.size(outer.ty).and_then(|size| i64::try_from(size).ok()).filter(|size| *size > 0);
+    let inside = match size {
+        Some(size) if outer.stepped => distance.rem_euclid(size),
+        _ => distance,
+    };
+    let Ok(start) = u64::try_from(inside) else { return false };
     let mut open = vec![(outer.ty, start, 0)];
     while let Some((ty, offset, depth)) = open.pop() {
         if depth > 0 && ty == inner.ty && offset == 0 {
