@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     precise::reader::run_if_reader();
     resolver::stay_inside();
     memory::wait_for_memory();
+    memory::keep_freed();
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !precise::capture::panics_are_answered() {

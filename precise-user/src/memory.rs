@@ -26,6 +26,19 @@ pub fn wait_for_memory() {
     WAITS.store(true, Relaxed);
 }
 
+/// Lets the allocator keep what is freed: up to 32 MiB, and blocks of up to 8 MiB. zstd makes
+/// contexts of 100 KB and more for each column of a capture, and without this each of them comes
+/// from the kernel, page by page, and goes back to it. A run sets both back (`keep_little` of
+/// precise-sampling).
+pub fn keep_freed() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: sets two numbers of the allocator under its lock; both are within the accepted range.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 32 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 8 << 20);
+    }
+}
+
 /// The allocator.
 pub struct Patient;
 

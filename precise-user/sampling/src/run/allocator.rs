@@ -17,10 +17,11 @@ const PAUSES: u32 = 1000;
 /// the heap between blocks that stay (mallopt(3)).
 pub(super) fn keep_little() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: sets two numbers of the allocator under its lock; both are within the accepted range.
+    // SAFETY: sets three numbers of the allocator under its lock, each within the accepted range.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 128 << 10);
     }
 }
 
