@@ -1340,7 +1340,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__fleet)
-            opts="-h --color --width --no-pager --help compact report latency diff types help"
+            opts="-h --color --width --no-pager --help compact report latency types diff help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1396,7 +1396,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__fleet__subcmd__diff)
-            opts="-e -n -x -h --service --event --limit --memory --json --field-separator --before --after --by --color --width --no-pager --help"
+            opts="-e -n -x -h --service --event --limit --memory --json --field-separator --before --after --by --symfs --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1446,6 +1446,10 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -1462,7 +1466,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__fleet__subcmd__help)
-            opts="compact report latency diff types help"
+            opts="compact report latency types diff help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1626,7 +1630,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__fleet__subcmd__report)
-            opts="-e -n -x -h --service --event --limit --memory --json --field-separator --last --time --by --within --exact --color --width --no-pager --help"
+            opts="-e -n -x -h --service --event --limit --memory --json --field-separator --last --time --by --within --exact --symfs --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1680,6 +1684,10 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -1696,12 +1704,60 @@ _precise() {
             return 0
             ;;
         precise__subcmd__fleet__subcmd__types)
-            opts="-h --color --width --no-pager --help"
+            opts="-e -n -x -h --service --event --limit --memory --json --field-separator --last --time --by --symfs --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --service)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --event)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --field-separator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -x)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --last)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --time)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -2036,7 +2092,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__help__subcmd__fleet)
-            opts="compact report latency diff types"
+            opts="compact report latency types diff"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

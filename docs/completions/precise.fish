@@ -678,18 +678,18 @@ complete -c precise -n "__fish_precise_using_subcommand archive" -l width -d 'Ma
 complete -c precise -n "__fish_precise_using_subcommand archive" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand archive" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand archive" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -f -a "compact" -d 'Add the captures of a place up to tables by hour and day'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -f -a "report" -d 'Show where the samples of many machines are'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -f -a "latency" -d 'Show how long the memory accesses of many machines take'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -f -a "diff" -d 'Show what changed on many machines from one time to another'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -f -a "types"
-complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency diff types help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -f -a "compact" -d 'Add the captures of a place up to tables by hour and day'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -f -a "report" -d 'Show where the samples of many machines are'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -f -a "latency" -d 'Show how long the memory accesses of many machines take'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -f -a "types" -d 'Show which types and fields the samples of many machines access'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -f -a "diff" -d 'Show what changed on many machines from one time to another'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and not __fish_seen_subcommand_from compact report latency types diff help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from compact" -l hour -d 'Compact this hour of UTC, such as 2026-11-24T19, even if it is not over, and no day' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from compact" -l since -d 'Compact the hours of captures that were written since then: a duration, a day or an hour' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from compact" -l memory -d 'Hold at most about this many bytes of rows in memory' -r
@@ -707,8 +707,9 @@ complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_s
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from report" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from report" -l last -d 'Ask about the hours before this one: 24h, 7d' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from report" -l time -d 'Ask about a day or an hour of UTC, or FROM..TO with both included' -r
-complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from report" -l by -d 'Group by these keys: service, function, module, level, node, cluster, hour [default: service, or of one service function,module]' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from report" -l by -d 'Group by these keys: service, function, module, level, node, cluster, hour, type, field [default: service, or of one service function,module]' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from report" -l within -d 'Read a tier of days with fewer samples: one that takes this long (2s), or that is this good (0.5%: no share that is shown is less certain)' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from report" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from report" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -732,6 +733,22 @@ complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_s
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from latency" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from latency" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from latency" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l service -d 'Only this service, as in shop/web; \'\' for samples without one' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -s e -l event -d 'Only this event, as the captures name it' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -s n -l limit -d 'Show N groups of each event' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l memory -d 'Hold at most about this many bytes of groups in memory' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l last -d 'Ask about the hours before this one: 24h, 7d' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l time -d 'Ask about a day or an hour of UTC, or FROM..TO with both included' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l by -d 'Group by these keys: type, field, service, function, module, hour' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l service -d 'Only this service, as in shop/web; \'\' for samples without one' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -s e -l event -d 'Only this event, as the captures name it' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -s n -l limit -d 'Show N groups of each event' -r
@@ -739,7 +756,8 @@ complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_s
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l before -d 'The time before: a day or an hour of UTC, or FROM..TO with both included' -r
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l after -d 'The time after' -r
-complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l by -d 'Group by these keys: service, function, module, level, node, cluster [default: service, or of one service function,module]' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l by -d 'Group by these keys: service, function, module, level, node, cluster, type, field [default: service, or of one service function,module]' -r
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -747,17 +765,11 @@ complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_s
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
-always\t''
-never\t''"
-complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
-complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from types" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "compact" -d 'Add the captures of a place up to tables by hour and day'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "report" -d 'Show where the samples of many machines are'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "latency" -d 'Show how long the memory accesses of many machines take'
+complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "types" -d 'Show which types and fields the samples of many machines access'
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "diff" -d 'Show what changed on many machines from one time to another'
-complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "types"
 complete -c precise -n "__fish_precise_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c precise -n "__fish_precise_using_subcommand export" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand export" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -875,5 +887,5 @@ complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_see
 complete -c precise -n "__fish_precise_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "compact" -d 'Add the captures of a place up to tables by hour and day'
 complete -c precise -n "__fish_precise_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "report" -d 'Show where the samples of many machines are'
 complete -c precise -n "__fish_precise_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "latency" -d 'Show how long the memory accesses of many machines take'
+complete -c precise -n "__fish_precise_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "types" -d 'Show which types and fields the samples of many machines access'
 complete -c precise -n "__fish_precise_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "diff" -d 'Show what changed on many machines from one time to another'
-complete -c precise -n "__fish_precise_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "types"

@@ -944,8 +944,9 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '--last=[Ask about the hours before this one\: 24h, 7d]:TIME:_default' \
 '(--last)--time=[Ask about a day or an hour of UTC, or FROM..TO with both included]:SPAN:_default' \
-'*--by=[Group by these keys\: service, function, module, level, node, cluster, hour \[default\: service, or of one service function,module\]]:KEYS:_default' \
+'*--by=[Group by these keys\: service, function, module, level, node, cluster, hour, type, field \[default\: service, or of one service function,module\]]:KEYS:_default' \
 '(--exact)--within=[Read a tier of days with fewer samples\: one that takes this long (2s), or that is this good (0.5%\: no share that is shown is less certain)]:TIME|PERCENT:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
@@ -978,6 +979,29 @@ _arguments "${_arguments_options[@]}" : \
 ':place -- Folder or s3\://BUCKET/PREFIX that captures are archived in:_files' \
 && ret=0
 ;;
+(types)
+_arguments "${_arguments_options[@]}" : \
+'--service=[Only this service, as in shop/web; '\'''\'' for samples without one]:NAME:_default' \
+'-e+[Only this event, as the captures name it]:EVENT:_default' \
+'--event=[Only this event, as the captures name it]:EVENT:_default' \
+'-n+[Show N groups of each event]:N:_default' \
+'--limit=[Show N groups of each event]:N:_default' \
+'--memory=[Hold at most about this many bytes of groups in memory]:BYTES:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'--last=[Ask about the hours before this one\: 24h, 7d]:TIME:_default' \
+'(--last)--time=[Ask about a day or an hour of UTC, or FROM..TO with both included]:SPAN:_default' \
+'*--by=[Group by these keys\: type, field, service, function, module, hour]:KEYS:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':place -- Folder or s3\://BUCKET/PREFIX that captures are archived in:_files' \
+&& ret=0
+;;
 (diff)
 _arguments "${_arguments_options[@]}" : \
 '--service=[Only this service, as in shop/web; '\'''\'' for samples without one]:NAME:_default' \
@@ -990,7 +1014,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '--before=[The time before\: a day or an hour of UTC, or FROM..TO with both included]:SPAN:_default' \
 '--after=[The time after]:SPAN:_default' \
-'*--by=[Group by these keys\: service, function, module, level, node, cluster \[default\: service, or of one service function,module\]]:KEYS:_default' \
+'*--by=[Group by these keys\: service, function, module, level, node, cluster, type, field \[default\: service, or of one service function,module\]]:KEYS:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
@@ -998,16 +1023,6 @@ _arguments "${_arguments_options[@]}" : \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 ':place -- Folder or s3\://BUCKET/PREFIX that captures are archived in:_files' \
-&& ret=0
-;;
-(types)
-_arguments "${_arguments_options[@]}" : \
-'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
-'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
-'--no-pager[Do not start a pager for text that is longer than the terminal]' \
-'-h[Print help (see more with '\''--help'\'')]' \
-'--help[Print help (see more with '\''--help'\'')]' \
-'*::_any:_default' \
 && ret=0
 ;;
 (help)
@@ -1034,11 +1049,11 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
-(diff)
+(types)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
-(types)
+(diff)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
@@ -1309,11 +1324,11 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
-(diff)
+(types)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
-(types)
+(diff)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
@@ -1488,8 +1503,8 @@ _precise__subcmd__fleet_commands() {
 'compact:Add the captures of a place up to tables by hour and day' \
 'report:Show where the samples of many machines are' \
 'latency:Show how long the memory accesses of many machines take' \
+'types:Show which types and fields the samples of many machines access' \
 'diff:Show what changed on many machines from one time to another' \
-'types:' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'precise fleet commands' commands "$@"
@@ -1510,8 +1525,8 @@ _precise__subcmd__fleet__subcmd__help_commands() {
 'compact:Add the captures of a place up to tables by hour and day' \
 'report:Show where the samples of many machines are' \
 'latency:Show how long the memory accesses of many machines take' \
+'types:Show which types and fields the samples of many machines access' \
 'diff:Show what changed on many machines from one time to another' \
-'types:' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'precise fleet help commands' commands "$@"
@@ -1688,8 +1703,8 @@ _precise__subcmd__help__subcmd__fleet_commands() {
 'compact:Add the captures of a place up to tables by hour and day' \
 'report:Show where the samples of many machines are' \
 'latency:Show how long the memory accesses of many machines take' \
+'types:Show which types and fields the samples of many machines access' \
 'diff:Show what changed on many machines from one time to another' \
-'types:' \
     )
     _describe -t commands 'precise help fleet commands' commands "$@"
 }

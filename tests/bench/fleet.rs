@@ -14,7 +14,7 @@ use precise::archive::{ArchivePlace, fleet_bucket};
 use precise::fleet::testing::MadeFleet;
 use precise::fleet::{
     CompactOptions, FleetBucket, FleetDay, FleetError, FleetHour, FleetKey, FleetManifest, FleetObject,
-    FleetQuestion, FleetSpan, FleetTable, ManifestPart, compact, fleet_report,
+    FleetQuestion, FleetSpan, FleetTable, ManifestPart, NoFleetTypes, compact, fleet_report,
 };
 use precise_tests::made_fleet::{over, write};
 use precise_tests::usage::Usage;
@@ -121,7 +121,7 @@ fn requests() -> Result<()> {
             service: service.map(str::to_owned),
             ..FleetQuestion::about(FleetSpan::of_day(FleetDay(day.0 + 1)), vec![by])
         };
-        fleet_report(&bucket, &question, Duration::default)?;
+        fleet_report(&bucket, &question, &mut NoFleetTypes, Duration::default)?;
         requests.print(name);
     }
     Ok(())

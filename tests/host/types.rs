@@ -9,6 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use precise::capture::CaptureFile as _;
+use precise::fleet::FleetHour;
 use precise::model::Capture;
 use precise::reader::elf::Headers;
 use precise_tests::debug_server::DebuginfodServer;
@@ -16,6 +17,7 @@ use precise_tests::{
     program::{c, cpp, rust},
     run::{Ended, command, precise},
 };
+use serde_json::Value;
 
 /// The fields of the objects of all three programs, by their offset: each is on a page of its own.
 const FIELDS: [(u64, &str); 5] =
@@ -218,6 +220,47 @@ fn fields(folder: &Path, program: &Path, name: &str) -> Result<()> {
         list.as_array().into_iter().flatten().map(|one| number(&one["samples"])).sum()
     };
     assert_eq!(sum(&event["types"]) + sum(&event["untyped"]), number(&event["samples"]));
+    fleet_agrees(folder, &file, capture.meta.start_unix_ns)
+}
+
+/// Compares the types of a capture with those that the tables of a fleet give, to which it is
+/// added up.
+fn fleet_agrees(folder: &Path, file: &str, start_ns: u64) -> Result<()> {
+    let place = folder.join("fleet").display().to_string();
+    let hour = FleetHour::of_ns(start_ns).to_string();
+    precise(["archive", "--label", "prod", "-i", file, &place])?.expect(0)?;
+    precise(["fleet", "compact", "--hour", &hour, &place])?.expect(0)?;
+    let sums = |arguments: &[&str], samples: &str| -> Result<_> {
+        let ended = precise(arguments)?.expect(0)?;
+        let answer: Value = serde_json::from_str(&ended.stdout)?;
+        let mut sums: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+        for group in answer["events"][0]["groups"].as_array().context("groups")? {
+            let text = |value: &Value| match value["untyped"].as_str() {
+                Some(why) => format!("[{why}]"),
+                None => value["text"].as_str().or(value.as_str()).unwrap_or_default().to_owned(),
+            };
+            let values = group["values"].as_array().into_iter().flatten().map(text).collect();
+            *sums.entry(values).or_default() += group.pointer(samples).and_then(Value::as_u64).unwrap_or(0);
+        }
+        Ok(sums)
+    };
+    let by = ["--by", "type,field", "--json", "-n", "100000"];
+    let mut of_capture = sums(&[&["report", "-i", file][..], &by].concat(), "/measures/count")?;
+    let fleet = ["fleet", "types", "--time", &hour, &place];
+    let mut of_fleet = sums(&[&fleet[..], &by].concat(), "/samples")?;
+    // The tables of a fleet have no instructions of the kernel, whose addresses differ from boot to
+    // boot: their samples are those of code that is in no file.
+    let nowhere = vec!["[code of no known function]".to_owned(); 2];
+    let kernel = of_fleet.remove(&nowhere).unwrap_or(0);
+    let all = |sums: &BTreeMap<Vec<String>, u64>| sums.values().sum::<u64>();
+    ensure!(all(&of_capture) == all(&of_fleet) + kernel, "{of_capture:?} {of_fleet:?} {kernel}");
+    of_capture.retain(|values, samples| {
+        let more = samples.saturating_sub(of_fleet.remove(values).unwrap_or(0));
+        // Those of the kernel have other reasons, or types by BTF.
+        *samples = more;
+        more > 0
+    });
+    ensure!(of_fleet.is_empty() && all(&of_capture) == kernel, "{of_capture:?} {of_fleet:?} {kernel}");
     Ok(())
 }
 

@@ -18,7 +18,8 @@ fn visible(line: &str) -> Option<&str> {
     };
     let (maker, name) = said.strip_prefix(' ')?.split_once(' ')?;
     let name = name.split(|c: char| !c.is_alphanumeric()).next()?;
-    MAKERS.contains(&maker).then_some(name)
+    // A macro gives the name.
+    (MAKERS.contains(&maker) && !name.is_empty()).then_some(name)
 }
 
 /// The files of the product: the tests of a kernel, of a guest and of a module have names of their

@@ -11,6 +11,11 @@ const HOURS: u32 = 28;
 
 /// Returns a place with the tables of a small fleet, and what is in them.
 fn fleet() -> (Arc<dyn FleetBucket>, &'static FleetTruth) {
+    let (bucket, truth) = whole();
+    (Arc::<MemoryBucket>::clone(bucket), truth)
+}
+
+fn whole() -> &'static (Arc<MemoryBucket>, FleetTruth) {
     static FLEET: LazyLock<(Arc<MemoryBucket>, FleetTruth)> = LazyLock::new(|| {
         let (made, bucket, mut truth) = (made(), MemoryBucket::default(), FleetTruth::new());
         for node in 0..made.nodes {
@@ -30,8 +35,7 @@ fn fleet() -> (Arc<dyn FleetBucket>, &'static FleetTruth) {
         compact(&place, &options, |_| {}).unwrap();
         (bucket, truth)
     });
-    let (bucket, truth) = &*FLEET;
-    (Arc::<MemoryBucket>::clone(bucket), truth)
+    &FLEET
 }
 
 fn made() -> MadeFleet {
@@ -44,7 +48,7 @@ fn span(text: &str) -> FleetSpan {
 }
 
 fn ask(bucket: &Arc<dyn FleetBucket>, question: &FleetQuestion) -> FleetReport {
-    fleet_report(bucket, question, Duration::default).unwrap()
+    fleet_report(bucket, question, &mut NoFleetTypes, Duration::default).unwrap()
 }
 
 fn question(time: &str, by: &[FleetKey]) -> FleetQuestion {
@@ -160,7 +164,8 @@ fn nodes_are_expected_reported_and_silent() {
         ),
         (question("2026-12-24", &[Node]), "there are no tables of 2026-12-24 00:00 to 24:00 UTC"),
     ] {
-        let error = fleet_report(&bucket, &question, Duration::default).unwrap_err().to_string();
+        let error =
+            fleet_report(&bucket, &question, &mut NoFleetTypes, Duration::default).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
 }
@@ -207,7 +212,10 @@ fn tiers_are_picked_by_time_and_by_interval() {
             now += Duration::from_secs(1);
             now
         };
-        fleet_report(&bucket, &of(FleetTier::Within(Duration::from_secs(seconds))), clock).unwrap().asked.read
+        fleet_report(&bucket, &of(FleetTier::Within(Duration::from_secs(seconds))), &mut NoFleetTypes, clock)
+            .unwrap()
+            .asked
+            .read
     };
     assert_eq!([within(0).tier, within(1).tier, within(1000).tier], [3, 3, 0]);
     let some = within(6);
@@ -264,7 +272,7 @@ fn what_did_not_change_did_not_change() {
     let (bucket, truth) = fleet();
     let spans = [span("2026-11-24T02..2026-11-24T07"), span("2026-11-24T12..2026-11-24T17")];
     let of = question("2026-11-24", &[FleetKey::Service]);
-    let diff = fleet_diff(&bucket, &of, spans).unwrap();
+    let diff = fleet_diff(&bucket, &of, spans, &mut NoFleetTypes).unwrap();
     let samples: u64 = diff.events.iter().map(|event| event.totals[1].samples).sum();
     let after = expected(truth, |hour, _| spans[1].has(hour), |_, _, _| Vec::new());
     assert_eq!((samples, diff.notes.len()), (after[&Vec::new()][0], 0));
@@ -274,6 +282,153 @@ fn what_did_not_change_did_not_change() {
         assert!(growth.low < 0.0 && growth.high > 0.0 && growth.value.abs() < 0.2, "{growth:?}");
     }
     // Each node has ten services: those of one node are all of a span without the others.
-    let nothing = fleet_diff(&bucket, &of, [spans[0], span("2026-12-24")]).unwrap_err();
+    let nothing = fleet_diff(&bucket, &of, [spans[0], span("2026-12-24")], &mut NoFleetTypes).unwrap_err();
     assert!(matches!(nothing, AskError::NoTables(_)));
+}
+
+/// Debug information in which the functions of a service access a few types in turn.
+#[derive(Default)]
+struct Orders {
+    asked: Vec<FleetFunction>,
+}
+
+fn number(function: &str) -> u32 {
+    function.rsplit_once("::f").unwrap().1.parse().unwrap()
+}
+
+fn object(function: &str) -> Result<(String, String), String> {
+    match number(function) % 3 {
+        0 => Ok(("Order".to_owned(), "id".to_owned())),
+        // The name of a type of Rust.
+        1 => Ok(("[u64; 4]".to_owned(), String::new())),
+        _ => Err("conflicting types".to_owned()),
+    }
+}
+
+impl FleetTypes for Orders {
+    fn accesses(
+        &mut self,
+        function: &FleetFunction,
+        wanted: &[u64],
+    ) -> Result<Vec<(u64, Vec<FleetAccess>)>, String> {
+        self.asked.push(function.clone());
+        if number(&function.name) == 4 {
+            return Err("code not available".to_owned());
+        }
+        let access = |at: &u64| {
+            let access = FleetAccess { reads: true, writes: false, found: object(&function.name) };
+            (*at, if number(&function.name) == 3 { Vec::new() } else { vec![access] })
+        };
+        Ok(wanted.iter().map(access).collect())
+    }
+}
+
+#[test]
+fn samples_are_added_up_by_type_and_by_field() {
+    use FleetKey::{Field, Function, Hour, Module, Service, Type};
+    let (bucket, truth) = fleet();
+    let day = |hour: FleetHour, _: &str| span("2026-11-24").has(hour);
+    let found = |function: &str| match number(function) {
+        4 => Err("code not available".to_owned()),
+        3 => Err("instruction without an access to memory".to_owned()),
+        _ => object(function),
+    };
+    let ty = |function: &str| found(function).map_or_else(|why| format!("[{why}]"), |(ty, _)| ty);
+    let field = |function: &str| match found(function) {
+        Ok((ty, field)) if field.is_empty() => ty,
+        Ok((_, field)) => field,
+        Err(why) => format!("[{why}]"),
+    };
+    let whole = |function: &str| match found(function) {
+        Ok((ty, field)) if !field.is_empty() => format!("{ty}.{field}"),
+        Ok((text, _)) => text,
+        Err(why) => format!("[{why}]"),
+    };
+    let answer = |by: &[FleetKey]| {
+        let mut types = Orders::default();
+        let of = question("2026-11-24", by);
+        (fleet_report(&bucket, &of, &mut types, Duration::default).unwrap(), types.asked)
+    };
+    let (report, asked) = answer(&[Service, Type]);
+    let by_type = expected(truth, day, |_, service, function| vec![service.to_owned(), ty(function)]);
+    assert_eq!(sums(&report), by_type);
+    assert_eq!(sums(&answer(&[Type, Field]).0), expected(truth, day, |_, _, f| vec![ty(f), field(f)]));
+    assert_eq!(sums(&answer(&[Field]).0), expected(truth, day, |_, _, f| vec![whole(f)]));
+    // Each function of each build is asked for once, by what is in its file.
+    let mut once = asked.clone();
+    once.sort_by(|a, b| (&a.name, &a.build_id).cmp(&(&b.name, &b.build_id)));
+    once.dedup();
+    assert_eq!(once.len(), asked.len());
+    assert!(
+        asked.iter().all(|function| function.module.starts_with("/bin/web") && !function.build_id.is_empty())
+    );
+    let samples = |keep: &dyn Fn(&str) -> bool| -> u64 {
+        by_type.iter().filter(|(values, _)| keep(&values[1])).map(|(_, sums)| sums[1]).sum()
+    };
+    let accesses = samples(&|ty| ty != "[instruction without an access to memory]");
+    let typed = samples(&|ty| ty == "Order" || ty == "[u64; 4]") as f64 / accesses as f64;
+    // One event for each kind; together they have all samples.
+    let all: f64 = report.events.iter().map(|event| event.typed.unwrap().value).sum();
+    assert!((all / report.events.len() as f64 - typed).abs() < 0.05, "{all} {typed}");
+    // The tables of hours say the same.
+    let hours = answer(&[Hour, Type]).0;
+    let by_hour = |hour: FleetHour, _: &str, function: &str| vec![hour.to_string(), ty(function)];
+    assert_eq!((hours.asked.read.days, sums(&hours)), (0, expected(truth, day, by_hour)));
+    assert_eq!(answer(&[Function, Module, Type]).0.asked.read.hours_without_instructions, [""; 0]);
+    // What the tables of instructions do not have is refused.
+    let of = question("2026-11-24", &[FleetKey::Node, Type]);
+    let error = fleet_report(&bucket, &of, &mut NoFleetTypes, Duration::default).unwrap_err();
+    assert_eq!(error.to_string(), "types are not kept by node");
+    let error = fleet_latency(&bucket, &question("2026-11-24", &[Type])).unwrap_err();
+    assert!(error.to_string().contains("no types"), "{error}");
+    // With little memory, the groups that are left have no more than they have.
+    let all = sums(&answer(&[Type]).0);
+    let little = FleetQuestion { memory: 40_000, ..question("2026-11-24", &[Type]) };
+    let little = fleet_report(&bucket, &little, &mut Orders::default(), Duration::default).unwrap();
+    assert!(little.events.iter().any(|event| event.cut.is_some()));
+    for (values, [samples, _]) in sums(&little) {
+        assert!(samples <= all[&values][0], "{values:?}: {samples} of {:?}", all[&values]);
+    }
+    // Without debug information, every sample has its reason.
+    let none = ask(&bucket, &question("2026-11-24", &[Type]));
+    let reasons = sums(&none);
+    assert_eq!(reasons.keys().flatten().collect::<Vec<_>>(), ["[code not available]"]);
+    assert!(none.events.iter().all(|event| event.typed.unwrap().value == 0.0));
+}
+
+/// A day that an older precise compacted has no groups of nodes, and the same answers.
+#[test]
+fn groups_of_nodes_give_the_answers_of_their_nodes() {
+    let (bucket, _) = fleet();
+    let older = MemoryBucket::default();
+    for (name, bytes) in whole().0.with_prefix("v1/") {
+        let is_day = name == "v1/manifest/date=2026-11-24/day-0000.json";
+        let bytes = if is_day { without_newer_tables(&bytes).into() } else { bytes };
+        older.put(&name, bytes, 0);
+    }
+    let older: Arc<dyn FleetBucket> = Arc::new(older);
+    use FleetKey::{Cluster, Function, Level, Service};
+    for by in [&[Service][..], &[Function, Level], &[Cluster]] {
+        let of = question("2026-11-24", by);
+        let (groups, nodes) = (ask(&bucket, &of), ask(&older, &of));
+        assert_eq!((groups.asked.read.days, nodes.asked.read.days), (1, 1));
+        assert_ne!(groups.asked.read.part_bytes, nodes.asked.read.part_bytes);
+        assert_eq!(groups.events, nodes.events);
+    }
+    // Its instructions are those of its hours.
+    let by_type = |bucket| sums(&ask(bucket, &question("2026-11-24", &[FleetKey::Type])));
+    assert_eq!(by_type(&bucket), by_type(&older));
+    // Nodes are counted if a service is asked for.
+    let service = Some("shop/web3".to_owned());
+    let web = ask(&bucket, &FleetQuestion { service, ..question("2026-11-24", &[Function]) });
+    assert!(web.asked.service_nodes.is_some_and(|nodes| nodes > 1));
+}
+
+fn without_newer_tables(manifest: &[u8]) -> Vec<u8> {
+    let mut manifest: FleetManifest = serde_json::from_slice(manifest).unwrap();
+    let newer = [FleetTable::DayGroup, FleetTable::DayInstruction];
+    assert!(newer.iter().all(|table| manifest.parts.iter().any(|part| part.table == *table)));
+    manifest.parts.retain(|part| !newer.contains(&part.table));
+    manifest.instructions = false;
+    serde_json::to_vec(&manifest).unwrap()
 }

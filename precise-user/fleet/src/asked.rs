@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use crate::bucket::FleetBucket;
 use crate::census::{CountedNodes, FleetCensus, count};
-use crate::gather::{Gather, Gathered};
+use crate::gather::Gather;
 use crate::question::{AskError, FleetKey, FleetQuestion};
 use crate::sources::SpanSources;
 use crate::span::FleetSpan;
+use crate::sums::Gathered;
 use crate::tables::{FleetTable, THINNER};
 
 /// What was asked, of which nodes, and what was read for the answer.
@@ -48,6 +49,10 @@ pub struct FleetRead {
     pub hours: u32,
     /// Hours without tables.
     pub missing_hours: Vec<String>,
+    /// Hours with tables that have no instructions, so that their samples are not among those with
+    /// types: an older precise compacted them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hours_without_instructions: Vec<String>,
     /// Days whose own tables were read.
     pub days: u64,
     /// Parts with rows that were wanted.
@@ -100,6 +105,8 @@ impl OpenedTables {
             return Err(AskError::NoSamples { what, span });
         }
         let hourly = question.has(FleetKey::Hour);
+        let types = question.samples(tier).table == FleetTable::Instruction;
+        let lacking = if types { self.sources.without_instructions() } else { Vec::new() };
         Ok(FleetAsked {
             service: service.clone(),
             event: event.clone(),
@@ -113,6 +120,7 @@ impl OpenedTables {
                 one_of: THINNER.pow(tier.into()),
                 hours: span.hours(),
                 missing_hours: self.sources.missing().iter().map(ToString::to_string).collect(),
+                hours_without_instructions: lacking.iter().map(ToString::to_string).collect(),
                 days: if hourly { 0 } else { self.sources.whole_days() },
                 parts: gathered.parts,
                 part_bytes: gathered.bytes,
@@ -121,9 +129,9 @@ impl OpenedTables {
         })
     }
 
-    /// Returns how many rows a tier has, with those of other hours.
-    pub fn rows(&self, tier: u8) -> u64 {
-        let parts = self.sources.parts(FleetTable::Hour, tier, false);
+    /// Returns how many rows a question reads of a tier, with those of other hours.
+    pub fn rows(&self, question: &FleetQuestion, tier: u8) -> u64 {
+        let parts = self.sources.parts(question.samples(tier));
         parts.iter().fold(0, |sum: u64, source| sum.saturating_add(source.part.rows))
     }
 }

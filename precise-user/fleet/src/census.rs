@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::bucket::{FleetBucket, FleetError};
 use crate::fold::{EventKey, NodeKey};
 use crate::part::{FleetBatch, FleetPick, read_part};
-use crate::sources::SpanSources;
+use crate::sources::{PartChoice, SpanSources};
 use crate::spread::GROUPS;
 use crate::tables::{CLUSTER, EVENT, FleetTable, KIND, LEDGER, NODE, NODE_GROUP, UNIT};
 
@@ -147,7 +147,7 @@ pub(crate) fn count(
 ) -> Result<CountedNodes, FleetError> {
     let mut nodes = MetNodes::default();
     let (mut expected, mut reported) = (FxHashSet::default(), FxHashSet::default());
-    for source in before.parts(FleetTable::Ledger, 0, true) {
+    for source in before.parts(PartChoice::of_hours(FleetTable::Ledger)) {
         read_part(bucket, source.part, &FleetPick::default(), &[CLUSTER, NODE], |batch| {
             expected.extend(batch.rows().map(|row| node(&mut nodes, batch, row)));
         })?;
@@ -156,7 +156,7 @@ pub(crate) fn count(
     let mut of_events: Vec<(EventKey, FleetLedger, FxHashSet<u32>)> = Vec::new();
     let mut columns = vec![CLUSTER, NODE, NODE_GROUP, EVENT, UNIT, KIND];
     columns.extend(["precise", "finding"].into_iter().chain(NUMBERS).filter_map(column));
-    for source in sources.parts(FleetTable::Ledger, 0, true) {
+    for source in sources.parts(PartChoice::of_hours(FleetTable::Ledger)) {
         read_part(bucket, source.part, &FleetPick::default(), &columns, |batch| {
             let mut last = None;
             for row in batch.rows() {

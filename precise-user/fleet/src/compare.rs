@@ -10,11 +10,13 @@ use crate::asked::{FleetAsked, OpenedTables};
 use crate::bucket::FleetBucket;
 use crate::census::FleetLedger;
 use crate::fold::EventKey;
-use crate::gather::{Gather, Gathered as _, NamedSection, SampleSums};
+use crate::gather::{Gather, NamedSection};
 use crate::question::{AskError, FleetKey, FleetQuestion};
 use crate::report::total;
 use crate::span::FleetSpan;
 use crate::spread::{FleetInterval, Spread, corrected, growth, share_change};
+use crate::sums::{Gathered as _, SampleSums};
+use crate::typed::FleetTypes;
 
 /// A difference counts as real if chance and nodes make one as large with at most this probability.
 const SIGNIFICANT: f64 = 0.05;
@@ -113,12 +115,13 @@ pub fn fleet_diff(
     bucket: &Arc<dyn FleetBucket>,
     question: &FleetQuestion,
     [before, after]: [FleetSpan; 2],
+    types: &mut dyn FleetTypes,
 ) -> Result<FleetDiff, AskError> {
-    let side = |span: FleetSpan| -> Result<Side, AskError> {
+    let mut side = |span: FleetSpan| -> Result<Side, AskError> {
         let opened = OpenedTables::new(bucket, question, span)?;
         let gathered = Gather::<SampleSums>::read(bucket, &opened.sources, question, 0)?;
         let asked = opened.asked(question, 0, &gathered)?;
-        let sections = gathered.named(bucket, &opened.sources)?;
+        let sections = gathered.named(bucket, &opened.sources, types)?;
         let sections = sections.into_iter().map(|section| (section.key.clone(), section)).collect();
         Ok(Side { asked, sections, ledgers: opened.counted.ledgers })
     };
@@ -156,7 +159,8 @@ fn of_event(
 ) -> FleetEventDiff {
     let sums = [&sides[0].0, &sides[1].0].map(total);
     let cut = [sides[0].0.cut_groups, sides[1].0.cut_groups];
-    let nodes = [sides[0].0.nodes, sides[1].0.nodes].map(|nodes| question.service.as_ref().map(|_| nodes));
+    let nodes =
+        [sides[0].0.nodes, sides[1].0.nodes].map(|nodes| nodes.filter(|_| question.service.is_some()));
     let mut groups: BTreeMap<Vec<Option<String>>, [SampleSums; 2]> = BTreeMap::new();
     let mut ledgers = [FleetLedger::default(), FleetLedger::default()];
     for (at, (section, ledger)) in sides.into_iter().enumerate() {

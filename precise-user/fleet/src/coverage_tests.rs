@@ -184,7 +184,7 @@ fn intervals_of_a_thousand_questions_hold_the_truth() {
                 limit: 1000,
                 ..FleetQuestion::about(FleetSpan::of_day(day()), by.clone())
             };
-            let exact = fleet_report(&bucket, &question, Default::default).unwrap();
+            let exact = fleet_report(&bucket, &question, &mut NoFleetTypes, Default::default).unwrap();
             let groups = &exact.events[0].groups;
             let group = &groups[random.next() as usize % groups.len()];
             let population = truth(&group.values, &by, service);

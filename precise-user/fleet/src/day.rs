@@ -10,7 +10,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError, with_ranges};
 use crate::encode::{self, EncodedPart};
-use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts, cycles};
+use crate::fold::{
+    EventKey, Fold, Full, InstructionKey, InstructionOp, LatencyKey, NodeKey, RowKey, SampledInstruction,
+    Sums, SymbolTexts, cycles,
+};
 use crate::hour::FleetDay;
 use crate::making::{Made, next, of_inputs, write};
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
@@ -30,6 +33,21 @@ const OF_ROWS: [FlatColumn; 12] = [
     tables::COUNT,
     tables::WEIGHT,
     tables::NODE,
+    tables::LATENCY_SUM,
+    tables::LATENCY_MAX,
+];
+const OF_INSTRUCTIONS: [FlatColumn; 13] = [
+    tables::SERVICE,
+    tables::EVENT,
+    tables::UNIT,
+    tables::KIND,
+    tables::FUNCTION,
+    tables::FUNCTION_START,
+    tables::FUNCTION_OFFSET,
+    tables::OP,
+    tables::NODE_GROUP,
+    tables::COUNT,
+    tables::WEIGHT,
     tables::LATENCY_SUM,
     tables::LATENCY_MAX,
 ];
@@ -66,16 +84,18 @@ pub(crate) fn compact_day(
     let mut making = Making { bucket, day, memory, hash, made, written: 0 };
     making.table(&manifests, FleetTable::Hour)?;
     making.table(&manifests, FleetTable::Latency)?;
+    making.table(&manifests, FleetTable::Instruction)?;
     making.symbols(&manifests)?;
     let made = making.made;
     let samples = manifests.iter().fold(0, |sum: u64, of| sum.saturating_add(of.samples));
     // A day is made anew: of the old manifest, only its number stays.
+    let instructions = manifests.iter().all(|of| of.instructions);
     let old = newest.map(|of| FleetManifest {
         period: of.period,
         generation: of.generation,
         ..FleetManifest::default()
     });
-    let manifest = next(old, period, &made, samples, of.len() as u64, of);
+    let manifest = FleetManifest { instructions, ..next(old, period, &made, samples, of.len() as u64, of) };
     let known = if manifest.write(bucket, period)? {
         Some(manifest)
     } else {
@@ -158,7 +178,11 @@ impl Making<'_> {
         if part.services.as_ref().is_some_and(|(first, last)| beside(first, last)) {
             return Ok(());
         }
-        let columns = if table == FleetTable::Hour { &OF_ROWS[..] } else { &OF_LATENCIES[..] };
+        let columns = match table {
+            FleetTable::Hour => &OF_ROWS[..],
+            FleetTable::Instruction => &OF_INSTRUCTIONS[..],
+            _ => &OF_LATENCIES[..],
+        };
         let mut failed = Ok(());
         let read = with_ranges(self.bucket, (&part.name, part.bytes), |source| {
             let reader = FlatReader::open(source, &part.name, &LIMITS)?;
@@ -206,7 +230,11 @@ impl Making<'_> {
         if table == FleetTable::Latency {
             let part = encode::latencies(FleetTable::DayLatency, &fold, hour)?;
             self.write(part, None)?;
+        } else if table == FleetTable::Instruction {
+            let part = encode::instructions(FleetTable::DayInstruction, &fold, hour)?;
+            self.write(part, None)?;
         } else {
+            self.write(encode::grouped(&fold, &fold.rows, hour)?, None)?;
             let mut rows = std::mem::take(&mut fold.rows);
             for tier in 0..TIERS {
                 if tier > 0 {
@@ -261,6 +289,148 @@ impl Making<'_> {
     }
 }
 
+/// What is known of the texts of a batch, by their places in it.
+#[derive(Default)]
+struct BatchTexts {
+    /// `None` of a service that is outside of the range.
+    services: FxHashMap<Option<u64>, Option<u32>>,
+    events: FxHashMap<[Option<u64>; 3], u32>,
+    levels: FxHashMap<Option<u64>, u32>,
+    places: FxHashMap<[Option<u64>; 2], u32>,
+    ops: FxHashMap<Option<u64>, InstructionOp>,
+}
+
+/// The values of a batch, by the places of their columns.
+#[derive(Clone, Copy)]
+struct BatchValues<'a>(&'a [&'a FlatValues]);
+
+impl BatchValues<'_> {
+    fn number(&self, at: usize, row: usize) -> Option<u64> {
+        self.0.get(at)?.number(row)
+    }
+
+    fn text(&self, at: usize, row: usize) -> &str {
+        self.0.get(at).and_then(|of| of.text(row)).unwrap_or_default()
+    }
+
+    /// Returns the sums whose four columns begin at this place.
+    fn sums(&self, [count, weight, latency]: [usize; 3], row: usize) -> (bool, Sums) {
+        let number = |at| self.number(at, row);
+        let latency_sum = number(latency);
+        let sums = Sums {
+            count: number(count).unwrap_or(0),
+            weight: number(weight).unwrap_or(0),
+            latency_sum: latency_sum.unwrap_or(0),
+            latency_max: cycles(number(latency + 1)),
+        };
+        (latency_sum.is_some(), sums)
+    }
+}
+
+impl BatchTexts {
+    /// Returns the numbers of a row's service and event, which are the first four columns; `None`
+    /// if the service is outside of the range.
+    fn of(
+        &mut self,
+        fold: &mut Fold,
+        values: BatchValues<'_>,
+        row: usize,
+        inside: impl Fn(&str) -> bool,
+    ) -> Result<Option<(u32, u32)>, Full> {
+        let of = values.number(0, row);
+        let service = match self.services.get(&of) {
+            Some(service) => *service,
+            None => {
+                let name = values.text(0, row);
+                let service = if inside(name) { Some(Fold::text(&mut fold.services, name)?) } else { None };
+                self.services.insert(of, service);
+                service
+            }
+        };
+        let Some(service) = service else { return Ok(None) };
+        let of = [1, 2, 3].map(|at| values.number(at, row));
+        let event = match self.events.get(&of) {
+            Some(event) => *event,
+            None => {
+                let [event, unit, kind] = [1, 2, 3].map(|at| values.text(at, row).to_owned());
+                let event = fold.event(EventKey { event, unit, kind })?;
+                self.events.insert(of, event);
+                event
+            }
+        };
+        Ok(Some((service, event)))
+    }
+
+    /// Adds a row of [`OF_INSTRUCTIONS`].
+    fn instruction(
+        &mut self,
+        fold: &mut Fold,
+        values: BatchValues<'_>,
+        row: usize,
+        (service, event): (u32, u32),
+    ) -> Result<(), Full> {
+        let number = |at| values.number(at, row);
+        let parse = || InstructionOp::parse(Some(values.text(7, row)));
+        let op = *self.ops.entry(number(7)).or_insert_with(parse);
+        let of = SampledInstruction { function: number(4).unwrap_or(0), place: number(5).zip(number(6)), op };
+        let instruction = fold.place(of)?;
+        let group = number(8).unwrap_or(0) as u8 & 31;
+        let (timed, sums) = values.sums([9, 10, 11], row);
+        let key = InstructionKey { service, event, instruction, group, timed };
+        fold.instructions.push((key.pack(), sums));
+        Ok(())
+    }
+
+    /// Adds a row of [`OF_ROWS`] or [`OF_LATENCIES`].
+    fn row(
+        &mut self,
+        fold: &mut Fold,
+        values: BatchValues<'_>,
+        row: usize,
+        (service, event): (u32, u32),
+        is_latency: bool,
+    ) -> Result<(), Full> {
+        let number = |at| values.number(at, row);
+        let of = number(5);
+        let level = match self.levels.get(&of) {
+            Some(level) => *level,
+            None => {
+                let level = Fold::text(&mut fold.levels, values.text(5, row))?;
+                self.levels.insert(of, level);
+                level
+            }
+        };
+        let function = number(4).unwrap_or(0);
+        let of = [number(6), if is_latency { None } else { number(9) }];
+        let place = match self.places.get(&of) {
+            Some(place) => *place,
+            None => {
+                let cluster = values.text(6, row);
+                let place = if is_latency {
+                    Fold::text(&mut fold.clusters, cluster)?
+                } else {
+                    let node = values.text(9, row).to_owned();
+                    fold.node(NodeKey { node, cluster: cluster.to_owned() })?
+                };
+                self.places.insert(of, place);
+                place
+            }
+        };
+        if is_latency {
+            let [group, bucket] = [9, 10].map(|at| number(at).unwrap_or(0) as u8);
+            let key =
+                LatencyKey { service, event, function, level, cluster: place, group: group & 31, bucket };
+            let [count, weight] = [7, 8].map(|at| number(at).unwrap_or(0));
+            fold.latencies.push((key.pack(), [count, weight]));
+        } else {
+            let (timed, sums) = values.sums([7, 8, 10], row);
+            let key = RowKey { service, event, function, level, node: place, timed };
+            fold.rows.push((key.pack(), sums));
+        }
+        Ok(())
+    }
+}
+
 /// Adds the rows of a batch whose service is inside of a range. Returns their number.
 fn add(
     fold: &mut Fold,
@@ -268,74 +438,14 @@ fn add(
     table: FleetTable,
     inside: impl Fn(&str) -> bool,
 ) -> Result<u64, Full> {
-    let mut services: FxHashMap<Option<u64>, Option<u32>> = FxHashMap::default();
-    let mut events: FxHashMap<[Option<u64>; 3], u32> = FxHashMap::default();
-    let mut levels: FxHashMap<Option<u64>, u32> = FxHashMap::default();
-    let mut places: FxHashMap<[Option<u64>; 2], u32> = FxHashMap::default();
-    let number = |at: usize, row: usize| values.get(at)?.number(row);
-    let text = |at: usize, row: usize| values.get(at).and_then(|of| of.text(row)).unwrap_or_default();
+    let (mut texts, values) = (BatchTexts::default(), BatchValues(values));
     let mut added = 0;
     for row in 0..all {
-        let of = number(0, row);
-        let service = match services.get(&of) {
-            Some(service) => *service,
-            None => {
-                let name = text(0, row);
-                let service = if inside(name) { Some(Fold::text(&mut fold.services, name)?) } else { None };
-                services.insert(of, service);
-                service
-            }
-        };
-        let Some(service) = service else { continue };
-        let of = [number(1, row), number(2, row), number(3, row)];
-        let event = match events.get(&of) {
-            Some(event) => *event,
-            None => {
-                let [event, unit, kind] = [1, 2, 3].map(|at| text(at, row).to_owned());
-                let event = fold.event(EventKey { event, unit, kind })?;
-                events.insert(of, event);
-                event
-            }
-        };
-        let of = number(5, row);
-        let level = match levels.get(&of) {
-            Some(level) => *level,
-            None => {
-                let level = Fold::text(&mut fold.levels, text(5, row))?;
-                levels.insert(of, level);
-                level
-            }
-        };
-        let function = number(4, row).unwrap_or(0);
-        let (count, weight) = (number(7, row).unwrap_or(0), number(8, row).unwrap_or(0));
-        let rows = table == FleetTable::Hour;
-        let of = [number(6, row), if rows { number(9, row) } else { None }];
-        let place = match places.get(&of) {
-            Some(place) => *place,
-            None => {
-                let cluster = text(6, row);
-                let place = if rows {
-                    fold.node(NodeKey { node: text(9, row).to_owned(), cluster: cluster.to_owned() })?
-                } else {
-                    Fold::text(&mut fold.clusters, cluster)?
-                };
-                places.insert(of, place);
-                place
-            }
-        };
+        let Some(of) = texts.of(fold, values, row, &inside)? else { continue };
         added += 1;
-        if rows {
-            let (latency_sum, latency_max) = (number(10, row), number(11, row));
-            let timed = latency_sum.is_some();
-            let key = RowKey { service, event, function, level, node: place, timed };
-            let latency_sum = latency_sum.unwrap_or(0);
-            let latency_max = cycles(latency_max);
-            fold.rows.push((key.pack(), Sums { count, weight, latency_sum, latency_max }));
-        } else {
-            let [group, bucket] = [9, 10].map(|at| number(at, row).unwrap_or(0) as u8);
-            let key =
-                LatencyKey { service, event, function, level, cluster: place, group: group & 31, bucket };
-            fold.latencies.push((key.pack(), [count, weight]));
+        match table {
+            FleetTable::Instruction => texts.instruction(fold, values, row, of)?,
+            _ => texts.row(fold, values, row, of, table == FleetTable::Latency)?,
         }
     }
     Ok(added)
@@ -349,6 +459,7 @@ mod tests {
     fn what_is_read_is_in_the_tables() {
         let has = |columns: &[FlatColumn], name: &str| columns.iter().any(|column| column.name == name);
         assert!(OF_ROWS.iter().all(|column| has(&tables::ROWS, column.name)));
+        assert!(OF_INSTRUCTIONS.iter().all(|column| has(&tables::INSTRUCTIONS, column.name)));
         assert!(OF_LATENCIES.iter().all(|column| has(&tables::HISTOGRAM, column.name)));
     }
 }

@@ -5,7 +5,10 @@ use precise_common::latency;
 use precise_model::Interner;
 
 use crate::bucket::FleetError;
-use crate::fold::{EventKey, Fold, LatencyKey, RowKey, Sums, SymbolTexts};
+use crate::fold::{
+    EventKey, Fold, InstructionKey, InstructionOp, LatencyKey, NodeKey, RowKey, SampledInstruction, Sums,
+    SymbolTexts, sum_up,
+};
 use crate::hash::{Random, hash63, node_group};
 use crate::hour::FleetHour;
 use crate::ledger::LedgerSums;
@@ -133,6 +136,110 @@ pub(crate) fn rows(
     let encoded = encode(table, rows, columns)?;
     Ok(encoded.map(|encoded| EncodedPart {
         services: services(fold, ends.map(|e| e.map(|key| RowKey::of(key).service))),
+        ..encoded
+    }))
+}
+
+/// The key of rows by group of nodes: that of the rows without the node, then cluster, group, and
+/// whether the samples have a latency.
+type GroupedKey = (u128, u32, u8, bool);
+
+/// Encodes the rows of a fold that was ranked and added up, by group of nodes instead of node.
+pub(crate) fn grouped(
+    fold: &Fold,
+    rows: &[(u128, Sums)],
+    hour: FleetHour,
+) -> Result<Option<EncodedPart>, FleetError> {
+    let mut clusters: Vec<String> = fold.nodes.items.iter().map(|key| key.cluster.clone()).collect();
+    clusters.sort_unstable();
+    clusters.dedup();
+    let place = |key: &NodeKey| {
+        let cluster = clusters.binary_search(&key.cluster).unwrap_or(0) as u32;
+        (cluster, node_group(&key.cluster, &key.node))
+    };
+    let places: Vec<(u32, u8)> = fold.nodes.items.iter().map(place).collect();
+    let mut all: Vec<(GroupedKey, Sums)> = Vec::new();
+    let mut run: Vec<(GroupedKey, Sums)> = Vec::new();
+    for nodes in rows.chunk_by(|(a, _), (b, _)| RowKey::without_node(*a) == RowKey::without_node(*b)) {
+        run.extend(nodes.iter().map(|(key, sums)| {
+            let of = RowKey::of(*key);
+            let (cluster, group) = places.get(of.node as usize).copied().unwrap_or_default();
+            ((RowKey::without_node(*key), cluster, group, of.timed), *sums)
+        }));
+        sum_up(&mut run);
+        all.append(&mut run);
+    }
+    let columns = |rows: &[(GroupedKey, Sums)]| {
+        let rows: Vec<(RowKey, GroupedKey, Sums)> =
+            rows.iter().map(|(key, sums)| (RowKey::of_without_node(key.0), *key, *sums)).collect();
+        let of = Columns(&rows);
+        let event = |text: fn(&EventKey) -> &String| {
+            of.texts(fold.events.items.iter().map(text), |r| r.0.event, false)
+        };
+        vec![
+            of.hour(hour),
+            of.texts(clusters.iter(), |r| r.1.1, true),
+            of.texts(fold.services.items.iter(), |r| r.0.service, true),
+            event(|key| &key.event),
+            event(|key| &key.unit),
+            event(|key| &key.kind),
+            of.large(|r| Some(r.0.function)),
+            of.texts(fold.levels.items.iter(), |r| r.0.level, true),
+            of.small(|r| Some(r.1.2.into())),
+            of.large(|r| Some(r.2.count)),
+            of.large(|r| Some(r.2.weight)),
+            of.large(|r| r.1.3.then_some(r.2.latency_sum)),
+            of.small(|r| r.1.3.then_some(r.2.latency_max)),
+        ]
+    };
+    let ends = all.first().zip(all.last()).map(|(first, last)| [first.0.0, last.0.0]);
+    let encoded = encode(FleetTable::DayGroup, &all, columns)?;
+    Ok(encoded.map(|encoded| EncodedPart {
+        services: services(fold, ends.map(|e| e.map(|key| RowKey::of_without_node(key).service))),
+        ..encoded
+    }))
+}
+
+/// Encodes the samples by instruction of a fold that was ranked and added up.
+pub(crate) fn instructions(
+    table: FleetTable,
+    fold: &Fold,
+    hour: FleetHour,
+) -> Result<Option<EncodedPart>, FleetError> {
+    let ops = InstructionOp::WORDS.map(str::to_owned);
+    let columns = |rows: &[(u128, Sums)]| {
+        let place = |number: u32| fold.places.items.get(number as usize).copied().unwrap_or_default();
+        let row = |(key, sums): &(u128, Sums)| {
+            let key = InstructionKey::of(*key);
+            (key, place(key.instruction), *sums)
+        };
+        let rows: Vec<(InstructionKey, SampledInstruction, Sums)> = rows.iter().map(row).collect();
+        let of = Columns(&rows);
+        let event = |text: fn(&EventKey) -> &String| {
+            of.texts(fold.events.items.iter().map(text), |r| r.0.event, false)
+        };
+        vec![
+            of.hour(hour),
+            of.texts(fold.services.items.iter(), |r| r.0.service, true),
+            event(|key| &key.event),
+            event(|key| &key.unit),
+            event(|key| &key.kind),
+            of.large(|r| Some(r.1.function)),
+            of.large(|r| r.1.place.map(|(start, _)| start)),
+            of.large(|r| r.1.place.map(|(_, offset)| offset)),
+            of.texts(ops.iter(), |r| r.1.op as u32, true),
+            of.small(|r| Some(r.0.group.into())),
+            of.large(|r| Some(r.2.count)),
+            of.large(|r| Some(r.2.weight)),
+            of.large(|r| r.0.timed.then_some(r.2.latency_sum)),
+            of.small(|r| r.0.timed.then_some(r.2.latency_max)),
+        ]
+    };
+    let all = &fold.instructions;
+    let ends = all.first().zip(all.last()).map(|(first, last)| [first.0, last.0]);
+    let encoded = encode(table, all, columns)?;
+    Ok(encoded.map(|encoded| EncodedPart {
+        services: services(fold, ends.map(|e| e.map(|key| InstructionKey::of(key).service))),
         ..encoded
     }))
 }

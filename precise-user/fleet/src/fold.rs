@@ -9,13 +9,16 @@ use rustc_hash::FxHashMap;
 use crate::ledger::LedgerSums;
 
 /// The bits of the parts of a key. A row has service, event, function, level, node, and whether its
-/// samples have a latency; a latency has service, event, function, level, cluster, group, bucket.
+/// samples have a latency; a latency has service, event, function, level, cluster, group, bucket;
+/// an instruction has service, event, its own number, group, and whether its samples have a
+/// latency.
 const SERVICE: u32 = 19;
 const EVENT: u32 = 12;
 const FUNCTION: u32 = 63;
 const LEVEL: u32 = 9;
 const NODE: u32 = 24;
 const CLUSTER: u32 = 12;
+const INSTRUCTION: u32 = 28;
 
 /// There are more services, events, levels, nodes or clusters than keys have room for.
 #[derive(Debug)]
@@ -120,6 +123,16 @@ impl RowKey {
         key << 1 | u128::from(self.timed)
     }
 
+    /// Returns what a key has beside the node and whether there is a latency, in the same order.
+    pub fn without_node(key: u128) -> u128 {
+        key >> (NODE + 1)
+    }
+
+    /// Returns what [`Self::without_node`] left.
+    pub fn of_without_node(key: u128) -> Self {
+        Self::of(key << (NODE + 1))
+    }
+
     pub fn of(key: u128) -> Self {
         let take = |from: u32, bits: u32| key >> from & ((1 << bits) - 1);
         Self {
@@ -170,6 +183,75 @@ impl LatencyKey {
     }
 }
 
+/// An instruction that samples are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SampledInstruction {
+    /// The id of the function that the file has a symbol of.
+    pub function: u64,
+    /// The offset of the function in its file, and the distance of the instruction from there;
+    /// `None` if the code is in no file.
+    pub place: Option<(u64, u64)>,
+    pub op: InstructionOp,
+}
+
+/// What a sampled access did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum InstructionOp {
+    /// It was not reported, or was something else.
+    #[default]
+    Unknown,
+    Load,
+    Store,
+    /// The sample is about the bytes of the instruction itself.
+    Fetch,
+}
+
+impl InstructionOp {
+    /// The words of the column, by number; an empty text is null.
+    pub const WORDS: [&str; 4] = ["", "LOAD", "STORE", "FETCH"];
+
+    /// Returns what a word says.
+    pub fn parse(word: Option<&str>) -> Self {
+        match word {
+            Some("LOAD") => Self::Load,
+            Some("STORE") => Self::Store,
+            Some("FETCH") => Self::Fetch,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The key of the samples of an instruction, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InstructionKey {
+    pub service: u32,
+    pub event: u32,
+    pub instruction: u32,
+    pub group: u8,
+    pub timed: bool,
+}
+
+impl InstructionKey {
+    pub fn pack(self) -> u128 {
+        let mut key = u128::from(self.service);
+        key = key << EVENT | u128::from(self.event);
+        key = key << INSTRUCTION | u128::from(self.instruction);
+        key = key << 5 | u128::from(self.group);
+        key << 1 | u128::from(self.timed)
+    }
+
+    pub fn of(key: u128) -> Self {
+        let take = |from: u32, bits: u32| key >> from & ((1 << bits) - 1);
+        Self {
+            timed: take(0, 1) == 1,
+            group: take(1, 5) as u8,
+            instruction: take(6, INSTRUCTION) as u32,
+            event: take(6 + INSTRUCTION, EVENT) as u32,
+            service: take(6 + INSTRUCTION + EVENT, SERVICE) as u32,
+        }
+    }
+}
+
 /// The names of a function; an empty text is null.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct SymbolTexts {
@@ -206,6 +288,9 @@ pub(crate) struct Fold {
     pub rows: Vec<(u128, Sums)>,
     /// Count and weight, by the key that [`LatencyKey::pack`] makes.
     pub latencies: Vec<(u128, [u64; 2])>,
+    pub places: Numbered<SampledInstruction>,
+    /// By the key that [`InstructionKey::pack`] makes.
+    pub instructions: Vec<(u128, Sums)>,
     pub symbols: FxHashMap<u64, SymbolTexts>,
     /// By node and event.
     pub ledger: BTreeMap<(u32, u32), LedgerSums>,
@@ -214,7 +299,7 @@ pub(crate) struct Fold {
 
 /// Lengths of the lists of a [`Fold`], to which it can go back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark(usize, usize);
+pub(crate) struct Mark(usize, usize, usize);
 
 impl Fold {
     pub fn new() -> Self {
@@ -226,6 +311,8 @@ impl Fold {
             clusters: Numbered::new("labels", CLUSTER),
             rows: Vec::new(),
             latencies: Vec::new(),
+            places: Numbered::new("instructions", INSTRUCTION),
+            instructions: Vec::new(),
             symbols: FxHashMap::default(),
             ledger: BTreeMap::new(),
             symbol_bytes: 0,
@@ -246,6 +333,10 @@ impl Fold {
         of.number(text.to_owned(), text.len())
     }
 
+    pub fn place(&mut self, of: SampledInstruction) -> Result<u32, Full> {
+        self.places.number(of, 0)
+    }
+
     /// Adds a function, and returns its id.
     pub fn symbol(&mut self, texts: SymbolTexts) -> u64 {
         let (id, bytes) = (texts.id(), texts.bytes());
@@ -262,13 +353,15 @@ impl Fold {
         let texts = texts.into_iter().sum::<usize>()
             + self.nodes.bytes
             + self.events.bytes
+            + self.places.bytes
             + self.symbol_bytes
             + self.ledger.len() * size_of::<LedgerSums>();
         let with = |rows: usize, latencies: usize| {
             (rows * size_of::<(u128, Sums)>() + latencies * size_of::<(u128, [u64; 2])>() + texts) as u64
         };
-        let used = with(self.rows.len(), self.latencies.len());
-        (used, with(self.rows.capacity(), self.latencies.capacity()))
+        let used = with(self.rows.len() + self.instructions.len(), self.latencies.len());
+        let room = self.rows.capacity() + self.instructions.capacity();
+        (used, with(room, self.latencies.capacity()))
     }
 
     /// Returns whether this must be written: it takes more than `memory` bytes, also after adding
@@ -283,13 +376,14 @@ impl Fold {
     }
 
     pub fn mark(&self) -> Mark {
-        Mark(self.rows.len(), self.latencies.len())
+        Mark(self.rows.len(), self.latencies.len(), self.instructions.len())
     }
 
     /// Forgets the rows since a mark, if [`Self::add_up`] was not called since.
     pub fn forget(&mut self, mark: Mark) {
         self.rows.truncate(mark.0);
         self.latencies.truncate(mark.1);
+        self.instructions.truncate(mark.2);
     }
 
     /// Returns whether one of the numbers is half used up: the next capture may have as many texts.
@@ -297,6 +391,7 @@ impl Fold {
         let half = |items: usize, most: usize| items >= most / 2;
         half(self.nodes.items.len(), self.nodes.most)
             || half(self.events.items.len(), self.events.most)
+            || half(self.places.items.len(), self.places.most)
             || [&self.services, &self.levels, &self.clusters].iter().any(|of| half(of.items.len(), of.most))
     }
 
@@ -308,6 +403,7 @@ impl Fold {
         let (levels, level) = self.levels.sorted();
         let (nodes, node) = self.nodes.sorted();
         let (clusters, cluster) = self.clusters.sorted();
+        let (places, number) = self.places.sorted();
         let place = |places: &[u32], number: u32| places.get(number as usize).copied().unwrap_or(0);
         for (key, _) in &mut self.rows {
             let RowKey { service: s, event: e, function, level: l, node: n, timed } = RowKey::of(*key);
@@ -321,22 +417,22 @@ impl Fold {
             let (level, cluster) = (place(&level, of.level), place(&cluster, of.cluster));
             *key = LatencyKey { service, event, level, cluster, ..of }.pack();
         }
+        for (key, _) in &mut self.instructions {
+            let of = InstructionKey::of(*key);
+            let (service, event) = (place(&service, of.service), place(&event, of.event));
+            let instruction = place(&number, of.instruction);
+            *key = InstructionKey { service, event, instruction, ..of }.pack();
+        }
         let ledger = std::mem::take(&mut self.ledger).into_iter();
         self.ledger = ledger.map(|((n, e), sums)| ((place(&node, n), place(&event, e)), sums)).collect();
         (self.services.items, self.events.items, self.levels.items) = (services, events, levels);
-        (self.nodes.items, self.clusters.items) = (nodes, clusters);
+        (self.nodes.items, self.clusters.items, self.places.items) = (nodes, clusters, places);
     }
 
     /// Adds up the rows of equal keys.
     pub fn add_up(&mut self) {
-        self.rows.sort_unstable_by_key(|(key, _)| *key);
-        self.rows.dedup_by(|(key, sums), (into, total)| {
-            let same = key == into;
-            if same {
-                total.add(sums);
-            }
-            same
-        });
+        sum_up(&mut self.rows);
+        sum_up(&mut self.instructions);
         self.latencies.sort_unstable_by_key(|(key, _)| *key);
         self.latencies.dedup_by(|(key, sums), (into, total)| {
             let same = key == into;
@@ -346,6 +442,18 @@ impl Fold {
             same
         });
     }
+}
+
+/// Sorts rows by their keys, and adds up those of equal ones.
+pub(crate) fn sum_up<K: Copy + Ord>(rows: &mut Vec<(K, Sums)>) {
+    rows.sort_unstable_by_key(|(key, _)| *key);
+    rows.dedup_by(|(key, sums), (into, total)| {
+        let same = key == into;
+        if same {
+            total.add(sums);
+        }
+        same
+    });
 }
 
 #[cfg(test)]
@@ -364,6 +472,9 @@ mod tests {
             let (cluster, group, bucket) = (part(12), part(5) as u8, part(8) as u8);
             let latency = LatencyKey { service, event, function, level, cluster, group, bucket };
             assert_eq!(LatencyKey::of(latency.pack()), latency);
+            let (instruction, timed) = (part(28), bits & 1 == 1);
+            let instruction = InstructionKey { service, event, instruction, group: part(5) as u8, timed };
+            assert_eq!(InstructionKey::of(instruction.pack()), instruction);
         }
     }
 

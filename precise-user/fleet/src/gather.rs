@@ -7,42 +7,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError};
 use crate::census::MetNodes;
-use crate::fold::{EventKey, cycles};
+use crate::fold::{EventKey, InstructionOp, SampledInstruction};
+
 use crate::hour::FleetHour;
+use crate::manifest::ManifestPart;
+use crate::met::{InCluster, Met, Texts};
 use crate::names::{FunctionName, names};
 use crate::part::{FleetBatch, FleetPick, read_part};
-use crate::question::{FleetKey, FleetQuestion};
-use crate::sources::SpanSources;
-use crate::spread::Spread;
+use crate::question::{AskError, FleetKey, FleetQuestion};
+use crate::sources::{PartChoice, SpanSources};
+use crate::sums::{Gathered, GatheredRow};
 use crate::tables::{self, FleetTable};
-
-/// What the rows of a group add up to.
-pub(crate) trait Gathered: Default {
-    /// The table that the rows are of.
-    const TABLE: FleetTable;
-    /// The columns that [`Self::add`] reads, from [`FIRST`] on.
-    const COLUMNS: &'static [FlatColumn];
-    /// Adds a row, of which each sample stands for `scale`.
-    fn add(&mut self, row: GatheredRow);
-    fn merge(&mut self, other: Self);
-    fn weight(&self) -> u64;
-    /// About how many bytes it takes.
-    fn bytes(&self) -> usize;
-}
+use crate::typed::{FleetTypes, InstructionTypes, TypeTexts};
 
 /// The place of the first column of [`Gathered::COLUMNS`].
 const FIRST: usize = 6;
-
-/// A row of a part.
-#[derive(Clone, Copy)]
-pub(crate) struct GatheredRow {
-    pub scale: u64,
-    pub group: u32,
-    pub count: u64,
-    pub weight: u64,
-    /// The values of [`Gathered::COLUMNS`].
-    pub own: [Option<u64>; 2],
-}
 
 /// The group of a row, in numbers; what groups are not made by is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -51,6 +30,8 @@ struct GroupNumbers {
     service: u32,
     level: u32,
     place: u32,
+    /// The number of the instruction, if types are asked for.
+    instruction: u32,
     hour: u32,
 }
 
@@ -76,80 +57,16 @@ pub(crate) struct Gather<S> {
     services: Texts,
     levels: Texts,
     nodes: MetNodes,
+    instructions: Vec<SampledInstruction>,
+    numbers: FxHashMap<SampledInstruction, u32>,
+    /// Whether the rows have nodes.
+    has_nodes: bool,
     pub sections: Vec<GatheredSection<S>>,
     /// The number of rows.
     pub rows: u64,
     /// The number of parts that were read, and their size.
     pub parts: u64,
     pub bytes: u64,
-}
-
-/// Texts by number; 0 is null.
-#[derive(Default)]
-struct Texts {
-    numbers: FxHashMap<String, u32>,
-    items: Vec<String>,
-}
-
-impl Texts {
-    fn number(&mut self, text: Option<&str>) -> u32 {
-        let Some(text) = text else { return 0 };
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
-        }
-        self.items.push(text.to_owned());
-        let number = self.items.len() as u32;
-        self.numbers.insert(text.to_owned(), number);
-        number
-    }
-
-    fn text(&self, number: u32) -> Option<&String> {
-        self.items.get((number as usize).checked_sub(1)?)
-    }
-}
-
-/// What is known of the texts of a column by their places in a row group, looked up when they are
-/// met.
-#[derive(Default)]
-struct Met<T>(Vec<Option<T>>);
-
-impl<T: Clone> Met<T> {
-    /// Returns the place of a row's text; that of null is the first one.
-    fn place(&mut self, of: &FlatValues, row: usize) -> Option<&mut Option<T>> {
-        let place = of.number(row).map_or(0, |key| key as usize + 1);
-        if place >= self.0.len() {
-            self.0.resize((of.texts().len() + 1).max(place + 1), None);
-        }
-        self.0.get_mut(place)
-    }
-}
-
-impl Met<u32> {
-    /// Returns the number of a row's text.
-    fn number(&mut self, of: &FlatValues, row: usize, find: impl FnOnce(Option<&str>) -> u32) -> u32 {
-        match self.place(of, row) {
-            Some(number) => *number.get_or_insert_with(|| find(of.text(row))),
-            None => find(of.text(row)),
-        }
-    }
-}
-
-/// The number of a node, with the place of its cluster: the nodes of one name are seldom those of
-/// two clusters.
-type InCluster = (Option<u64>, u32);
-
-impl Met<InCluster> {
-    /// Returns the number of a row's node.
-    fn node(&mut self, nodes: &mut MetNodes, [cluster, node]: [&FlatValues; 2], row: usize) -> u32 {
-        let text = |of: &FlatValues| of.text(row).unwrap_or_default().to_owned();
-        let mut find = || nodes.number(&text(cluster), &text(node));
-        let of = cluster.number(row);
-        match self.place(node, row) {
-            Some(Some((known, number))) if *known == of => *number,
-            Some(met) => met.insert((of, find())).1,
-            None => find(),
-        }
-    }
 }
 
 /// The texts of a row group that were met.
@@ -159,6 +76,7 @@ struct MetTexts {
     levels: Met<u32>,
     clusters: Met<u32>,
     nodes: Met<InCluster>,
+    ops: Met<InstructionOp>,
 }
 
 /// The places of the columns of keys in a batch.
@@ -169,29 +87,15 @@ struct Places {
     level: Option<usize>,
     cluster: Option<usize>,
     node: Option<usize>,
+    /// Start, offset and op.
+    instruction: [Option<usize>; 3],
 }
 
-impl<S: Gathered> Gather<S> {
-    /// Adds up the rows of a question, of a tier.
-    pub fn read(
-        bucket: &Arc<dyn FleetBucket>,
-        sources: &SpanSources,
-        question: &FleetQuestion,
-        tier: u8,
-    ) -> Result<Self, FleetError> {
-        let mut gather = Self {
-            by: question.by.clone(),
-            memory: usize::try_from(question.memory).unwrap_or(usize::MAX),
-            held: 0,
-            first: sources.span.first,
-            services: Texts::default(),
-            levels: Texts::default(),
-            nodes: MetNodes::default(),
-            sections: Vec::new(),
-            rows: 0,
-            parts: 0,
-            bytes: 0,
-        };
+impl Places {
+    /// Returns the columns that are read for a question, and the places of those of keys. `nodes`:
+    /// whether nodes are among them.
+    fn of<S: Gathered>(question: &FleetQuestion, nodes: bool) -> (Vec<FlatColumn>, Self) {
+        let types = question.by.iter().any(|key| key.is_of_types());
         let mut columns = vec![
             tables::EVENT,
             tables::UNIT,
@@ -207,19 +111,55 @@ impl<S: Gathered> Gather<S> {
                 columns.len() - 1
             })
         };
-        // Nodes are counted if a service is asked for: the tables of latencies have none.
-        let nodes =
-            S::TABLE == FleetTable::Hour && (question.has(FleetKey::Node) || question.service.is_some());
-        let function = question.has(FleetKey::Function) || question.has(FleetKey::Module);
-        let places = Places {
+        let function = question.has(FleetKey::Function) || question.has(FleetKey::Module) || types;
+        let places = Self {
             function: place(function, tables::FUNCTION),
             service: place(question.has(FleetKey::Service), tables::SERVICE),
             level: place(question.has(FleetKey::Level), tables::LEVEL),
             cluster: place(question.has(FleetKey::Cluster) || nodes, tables::CLUSTER),
             node: place(nodes, tables::NODE),
+            instruction: [tables::FUNCTION_START, tables::FUNCTION_OFFSET, tables::OP]
+                .map(|column| place(types, column)),
+        };
+        (columns, places)
+    }
+}
+
+impl<S: Gathered> Gather<S> {
+    /// Adds up the rows of a question, of a tier.
+    pub fn read(
+        bucket: &Arc<dyn FleetBucket>,
+        sources: &SpanSources,
+        question: &FleetQuestion,
+        tier: u8,
+    ) -> Result<Self, AskError> {
+        let wanted = S::parts(question, tier);
+        let types = wanted.table == FleetTable::Instruction;
+        if let Some(key) = question.by.iter().find(|key| types && !key.goes_with_types()) {
+            return Err(AskError::NotWithTypes(*key));
+        }
+        let mut gather = Self {
+            by: question.by.clone(),
+            memory: usize::try_from(question.memory).unwrap_or(usize::MAX),
+            held: 0,
+            first: sources.span.first,
+            services: Texts::default(),
+            levels: Texts::default(),
+            nodes: MetNodes::default(),
+            instructions: Vec::new(),
+            numbers: FxHashMap::default(),
+            has_nodes: wanted.table == FleetTable::Hour && (wanted.nodes || question.service.is_some()),
+            sections: Vec::new(),
+            rows: 0,
+            parts: 0,
+            bytes: 0,
         };
         let pick = FleetPick { service: question.service.clone(), event: question.event.clone() };
-        for source in sources.parts(S::TABLE, tier, question.has(FleetKey::Hour)) {
+        let mut counted_elsewhere = false;
+        for source in sources.parts(wanted) {
+            let grouped = source.part.table == FleetTable::DayGroup;
+            counted_elsewhere |= gather.has_nodes && grouped;
+            let (columns, places) = Places::of::<S>(question, gather.has_nodes && !grouped);
             let (before, mut met) = (gather.rows, MetTexts::default());
             read_part(bucket, source.part, &pick, &columns, |batch| {
                 if batch.is_first() {
@@ -230,6 +170,12 @@ impl<S: Gathered> Gather<S> {
             if gather.rows > before {
                 gather.parts += 1;
                 gather.bytes += source.part.bytes;
+            }
+        }
+        if counted_elsewhere {
+            let with_nodes = sources.parts(PartChoice { nodes: true, ..wanted });
+            for source in with_nodes.iter().filter(|source| source.part.table == FleetTable::Day) {
+                gather.count_nodes(bucket, source.part, &pick)?;
             }
         }
         gather.sections.sort_by(|a, b| a.key.cmp(&b.key));
@@ -246,15 +192,17 @@ impl<S: Gathered> Gather<S> {
         let column = |at: Option<usize>| at.and_then(|at| batch.column(at));
         let (function, service) = (column(places.function), column(places.service));
         let (level, cluster, node) = (column(places.level), column(places.cluster), column(places.node));
+        let [start, offset, op] = places.instruction.map(column);
+        let by_function = self.by.contains(&FleetKey::Function) || self.by.contains(&FleetKey::Module);
         let by_place = self.by.contains(&FleetKey::Node) || self.by.contains(&FleetKey::Cluster);
         let hour = if self.by.contains(&FleetKey::Hour) { hour.0.saturating_sub(self.first.0) } else { 0 };
         let [event, unit, kind, group, count, weight] = [0, 1, 2, 3, 4, 5].map(|at| batch.column(at));
-        let own = [0, 1].map(|at| S::COLUMNS.get(at).and_then(|_| batch.column(FIRST + at)));
+        let [first, second] = [0, 1].map(|at| S::COLUMNS.get(at).and_then(|_| batch.column(FIRST + at)));
         let mut last_event = None;
         let mut last_group = None;
         for row in batch.rows() {
             let number = |of: Option<&FlatValues>| of.and_then(|of| of.number(row));
-            let keys = [event, unit, kind].map(number);
+            let keys = (number(event), number(unit), number(kind));
             let section = match last_event {
                 Some((of, section)) if of == keys => section,
                 _ => {
@@ -264,7 +212,18 @@ impl<S: Gathered> Gather<S> {
             };
             last_event = Some((keys, section));
             let mut numbers = GroupNumbers { hour, ..GroupNumbers::default() };
-            numbers.function = number(function).unwrap_or(0);
+            let function = number(function).unwrap_or(0);
+            if by_function {
+                numbers.function = function;
+            }
+            if let Some(op) = op {
+                let op = met.ops.number(op, row, InstructionOp::parse);
+                let of = SampledInstruction { function, place: number(start).zip(number(offset)), op };
+                numbers.instruction = *self.numbers.entry(of).or_insert_with(|| {
+                    self.instructions.push(of);
+                    self.instructions.len() as u32 - 1
+                });
+            }
             if let Some(service) = service {
                 numbers.service = met.services.number(service, row, |text| self.services.number(text));
             }
@@ -288,7 +247,7 @@ impl<S: Gathered> Gather<S> {
                 group: number(group).unwrap_or(0) as u32,
                 count: number(count).unwrap_or(0),
                 weight: number(weight).unwrap_or(0),
-                own: own.map(number),
+                own: [number(first), number(second)],
             };
             self.rows += 1;
             let Some(of) = self.sections.get_mut(section) else { continue };
@@ -311,10 +270,41 @@ impl<S: Gathered> Gather<S> {
         self.bound();
     }
 
+    /// Notes the nodes with rows of a part whose sums are read from the groups of nodes.
+    fn count_nodes(
+        &mut self,
+        bucket: &Arc<dyn FleetBucket>,
+        part: &ManifestPart,
+        pick: &FleetPick,
+    ) -> Result<(), FleetError> {
+        let columns = [tables::EVENT, tables::UNIT, tables::KIND, tables::CLUSTER, tables::NODE];
+        let mut met: Met<InCluster> = Met::default();
+        read_part(bucket, part, pick, &columns, |batch| {
+            if batch.is_first() {
+                met = Met::default();
+            }
+            let [Some(cluster), Some(node)] = [3, 4].map(|at| batch.column(at)) else { return };
+            let (mut last, mut last_node) = (None, None);
+            for row in batch.rows() {
+                let keys = (batch.number(0, row), batch.number(1, row), batch.number(2, row));
+                let section = match last {
+                    Some((of, section)) if of == keys => section,
+                    _ => self.section(batch, row),
+                };
+                last = Some((keys, section));
+                let number = met.node(&mut self.nodes, [cluster, node], row);
+                if last_node != Some((section, number)) {
+                    last_node = Some((section, number));
+                    self.sections.get_mut(section).map(|of| of.nodes.insert(number));
+                }
+            }
+        })
+    }
+
     /// Returns the number of nodes with rows; `None` if the table has no nodes.
     pub fn nodes(&self) -> Option<u64> {
         let all: FxHashSet<u32> = self.sections.iter().flat_map(|section| &section.nodes).copied().collect();
-        (S::TABLE == FleetTable::Hour).then_some(all.len() as u64)
+        self.has_nodes.then_some(all.len() as u64)
     }
 
     fn section(&mut self, batch: &FleetBatch<'_>, row: usize) -> usize {
@@ -336,7 +326,11 @@ impl<S: Gathered> Gather<S> {
 
     /// Leaves out the smaller half of the groups if all take too much memory.
     fn bound(&mut self) {
-        let each = size_of::<(GroupNumbers, S)>() + size_of::<(GroupNumbers, u32)>() * 2;
+        let mut each = size_of::<(GroupNumbers, S)>() + size_of::<(GroupNumbers, u32)>() * 2;
+        if !self.instructions.is_empty() {
+            // Each instruction has a group.
+            each += size_of::<SampledInstruction>() + size_of::<(SampledInstruction, u32)>() * 2;
+        }
         let groups = self.sections.iter().map(|section| section.sums.len()).sum::<usize>();
         if groups * each + self.held <= self.memory {
             return;
@@ -364,6 +358,27 @@ impl<S: Gathered> Gather<S> {
             }
             section.cut_weight = section.cut_weight.saturating_add(most);
         }
+        self.forget_instructions();
+    }
+
+    /// Forgets the instructions of groups that were left out.
+    fn forget_instructions(&mut self) {
+        if self.instructions.is_empty() {
+            return;
+        }
+        let all = std::mem::take(&mut self.instructions);
+        self.numbers.clear();
+        for section in &mut self.sections {
+            section.groups.clear();
+            for (at, (numbers, _)) in section.sums.iter_mut().enumerate() {
+                let of = all.get(numbers.instruction as usize).copied().unwrap_or_default();
+                numbers.instruction = *self.numbers.entry(of).or_insert_with(|| {
+                    self.instructions.push(of);
+                    self.instructions.len() as u32 - 1
+                });
+                section.groups.insert(*numbers, at as u32);
+            }
+        }
     }
 
     /// Returns for each event the sums of all rows, and the groups by their names.
@@ -371,15 +386,28 @@ impl<S: Gathered> Gather<S> {
         self,
         bucket: &Arc<dyn FleetBucket>,
         sources: &SpanSources,
+        types: &mut dyn FleetTypes,
     ) -> Result<Vec<NamedSection<S>>, FleetError> {
         let mut functions = FxHashMap::default();
-        if self.by.contains(&FleetKey::Function) || self.by.contains(&FleetKey::Module) {
+        let by_type = self.by.iter().any(|key| key.is_of_types());
+        if by_type || self.by.contains(&FleetKey::Function) || self.by.contains(&FleetKey::Module) {
             let all = self.sections.iter().flat_map(|section| &section.sums);
-            let wanted: FxHashSet<u64> = all.map(|(numbers, _)| numbers.function).collect();
+            let mut wanted: FxHashSet<u64> = all.map(|(numbers, _)| numbers.function).collect();
+            wanted.extend(self.instructions.iter().map(|of| of.function));
             functions = names(bucket, &sources.symbols(), &wanted)?;
         }
-        let Self { by, first, services, levels, nodes, sections, .. } = self;
-        let unknown = FunctionName { name: "[not in the symbols]".to_owned(), module: None };
+        let Self { by, first, services, levels, nodes, instructions, has_nodes, sections, .. } = self;
+        let all = sections.iter().flat_map(|section| &section.sums);
+        let sampled = all.filter_map(|(numbers, sums)| {
+            Some((*instructions.get(numbers.instruction as usize)?, sums.weight()))
+        });
+        let types = by_type.then(|| InstructionTypes::read(sampled, &functions, types));
+        let both = by.contains(&FleetKey::Type);
+        let unknown = FunctionName { name: "[not in the symbols]".to_owned(), ..FunctionName::default() };
+        let typed = |numbers: &GroupNumbers| {
+            let instruction = instructions.get(numbers.instruction as usize);
+            types.as_ref().zip(instruction).map(|(types, instruction)| types.texts(instruction))
+        };
         let values = |numbers: &GroupNumbers| -> Vec<Option<String>> {
             let function = functions.get(&numbers.function).unwrap_or(&unknown);
             let place = nodes.items.get(numbers.place as usize);
@@ -392,6 +420,9 @@ impl<S: Gathered> Gather<S> {
                 FleetKey::Node => place.and_then(|key| some(&key.node)),
                 FleetKey::Cluster => place.and_then(|key| some(&key.cluster)),
                 FleetKey::Hour => Some(FleetHour(first.0 + numbers.hour).to_string()),
+                FleetKey::Type => typed(numbers).map(|texts| texts.ty),
+                FleetKey::Field if both => typed(numbers).map(TypeTexts::part),
+                FleetKey::Field => typed(numbers).map(|texts| texts.whole()),
             };
             by.iter().map(value).collect()
         };
@@ -399,7 +430,16 @@ impl<S: Gathered> Gather<S> {
         for section in sections {
             let mut places: FxHashMap<Vec<Option<String>>, usize> = FxHashMap::default();
             let mut groups: Vec<(Vec<Option<String>>, S)> = Vec::new();
+            let (mut accesses, mut with_type) = (section.cut.clone(), S::default());
             for (numbers, sums) in section.sums {
+                if let Some(texts) = typed(&numbers) {
+                    if texts.is_typed {
+                        with_type.merge(sums.clone());
+                    }
+                    if texts.is_access {
+                        accesses.merge(sums.clone());
+                    }
+                }
                 let values = values(&numbers);
                 match places.get(&values).and_then(|at| groups.get_mut(*at)) {
                     Some((_, total)) => total.merge(sums),
@@ -416,7 +456,8 @@ impl<S: Gathered> Gather<S> {
                 cut: section.cut,
                 cut_groups: section.cut_groups,
                 cut_weight: section.cut_weight,
-                nodes: section.nodes.len() as u64,
+                nodes: has_nodes.then_some(section.nodes.len() as u64),
+                typed: by_type.then_some((with_type, accesses)),
             });
         }
         Ok(named)
@@ -432,116 +473,8 @@ pub(crate) struct NamedSection<S> {
     pub cut: S,
     pub cut_groups: u64,
     pub cut_weight: u64,
-    /// The nodes with rows, if nodes were read.
-    pub nodes: u64,
-}
-
-/// The sums of rows of samples.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct SampleSums {
-    /// The samples that were read.
-    pub kept: u64,
-    /// The samples that these stand for.
-    pub samples: u64,
-    pub spread: Spread,
-    /// The samples that have a latency, of those that were read, and the sum of their latencies.
-    pub timed: u64,
-    pub latency: u64,
-    pub latency_max: u32,
-}
-
-impl SampleSums {
-    /// Returns the mean latency; `None` if no sample has one.
-    pub fn average(&self) -> Option<f64> {
-        (self.timed > 0).then(|| self.latency as f64 / self.timed as f64)
-    }
-}
-
-impl Gathered for SampleSums {
-    const TABLE: FleetTable = FleetTable::Hour;
-    const COLUMNS: &'static [FlatColumn] = &[tables::LATENCY_SUM, tables::LATENCY_MAX];
-
-    fn add(&mut self, row: GatheredRow) {
-        self.kept = self.kept.saturating_add(row.count);
-        self.samples = self.samples.saturating_add(row.count.saturating_mul(row.scale));
-        self.spread.add(row.group, row.count, row.weight);
-        let [latency, most] = row.own;
-        if let Some(latency) = latency {
-            self.timed = self.timed.saturating_add(row.count);
-            self.latency = self.latency.saturating_add(latency);
-            self.latency_max = self.latency_max.max(cycles(most));
-        }
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.kept = self.kept.saturating_add(other.kept);
-        self.samples = self.samples.saturating_add(other.samples);
-        self.spread.merge(&other.spread);
-        self.timed = self.timed.saturating_add(other.timed);
-        self.latency = self.latency.saturating_add(other.latency);
-        self.latency_max = self.latency_max.max(other.latency_max);
-    }
-
-    fn weight(&self) -> u64 {
-        self.spread.sum()
-    }
-
-    fn bytes(&self) -> usize {
-        0
-    }
-}
-
-/// The sums of rows of latencies.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct LatencySums {
-    pub samples: u64,
-    pub whole: Spread,
-    /// By the number of the bucket, in order.
-    pub buckets: Vec<(u8, Spread)>,
-}
-
-impl LatencySums {
-    fn bucket(&mut self, bucket: u8) -> Option<&mut Spread> {
-        let at = match self.buckets.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
-            Ok(at) => at,
-            Err(at) => {
-                self.buckets.insert(at, (bucket, Spread::default()));
-                at
-            }
-        };
-        self.buckets.get_mut(at).map(|(_, spread)| spread)
-    }
-}
-
-impl Gathered for LatencySums {
-    const TABLE: FleetTable = FleetTable::Latency;
-    const COLUMNS: &'static [FlatColumn] = &[tables::BUCKET];
-
-    fn add(&mut self, row: GatheredRow) {
-        let bucket = row.own[0].filter(|bucket| *bucket < precise_common::latency::BUCKETS.into());
-        let Some(bucket) = bucket.and_then(|bucket| u8::try_from(bucket).ok()) else { return };
-        self.samples = self.samples.saturating_add(row.count);
-        self.whole.add(row.group, row.count, row.weight);
-        if let Some(spread) = self.bucket(bucket) {
-            spread.add(row.group, row.count, row.weight);
-        }
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.samples = self.samples.saturating_add(other.samples);
-        self.whole.merge(&other.whole);
-        for (bucket, spread) in other.buckets {
-            if let Some(total) = self.bucket(bucket) {
-                total.merge(&spread);
-            }
-        }
-    }
-
-    fn weight(&self) -> u64 {
-        self.whole.sum()
-    }
-
-    fn bytes(&self) -> usize {
-        self.buckets.capacity() * size_of::<(u8, Spread)>()
-    }
+    /// The nodes with rows, if nodes were counted.
+    pub nodes: Option<u64>,
+    /// What has a type, and what accesses memory, if types were asked for.
+    pub typed: Option<(S, S)>,
 }

@@ -8,10 +8,12 @@ use serde::Serialize;
 
 use crate::asked::{FleetAsked, OpenedTables};
 use crate::bucket::FleetBucket;
-use crate::gather::{Gather, Gathered as _, LatencySums, NamedSection};
+use crate::gather::{Gather, NamedSection};
 use crate::question::{AskError, FleetKey, FleetQuestion};
 use crate::report::FleetLeftOut;
 use crate::spread::{FleetInterval, FleetPercentile, percentile};
+use crate::sums::{Gathered as _, LatencySums};
+use crate::typed::NoFleetTypes;
 
 /// How long the accesses of a fleet take.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -80,10 +82,13 @@ pub fn fleet_latency(
     bucket: &Arc<dyn FleetBucket>,
     question: &FleetQuestion,
 ) -> Result<FleetLatency, AskError> {
+    if question.by.iter().any(|key| key.is_of_types()) {
+        return Err(AskError::NoTypesOfLatencies);
+    }
     let opened = OpenedTables::new(bucket, question, question.span)?;
     let gathered = Gather::<LatencySums>::read(bucket, &opened.sources, question, 0)?;
     let asked = opened.asked(question, 0, &gathered)?;
-    let sections = gathered.named(bucket, &opened.sources)?;
+    let sections = gathered.named(bucket, &opened.sources, &mut NoFleetTypes)?;
     Ok(FleetLatency {
         asked,
         by: question.by.clone(),

@@ -7,11 +7,13 @@
 //!
 //! Where the bytes are is up to a [`FleetBucket`].
 
+mod accesses;
 #[cfg(test)]
 mod ask_tests;
 mod asked;
 mod bucket;
 mod census;
+mod columns;
 mod compare;
 #[cfg(test)]
 mod coverage_tests;
@@ -28,6 +30,7 @@ mod listing;
 pub mod made_day;
 mod making;
 mod manifest;
+mod met;
 mod names;
 mod part;
 mod question;
@@ -38,12 +41,14 @@ mod service;
 mod sources;
 mod span;
 mod spread;
+mod sums;
 pub mod tables;
 #[doc(hidden)]
 pub mod testing;
 #[cfg(test)]
 mod tests;
 mod together;
+mod typed;
 
 pub use asked::{FleetAsked, FleetRead};
 pub use bucket::{FleetBucket, FleetError, FleetObject};
@@ -60,3 +65,4 @@ pub use run::{CompactOptions, Compacted, CompactedPeriod, compact};
 pub use span::FleetSpan;
 pub use spread::{FleetInterval, FleetPercentile};
 pub use tables::FleetTable;
+pub use typed::{FleetAccess, FleetFunction, FleetTypes, NoFleetTypes};

@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use crate::bucket::{FleetBucket, FleetError};
 use crate::encode::{self, EncodedPart};
 use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts};
 use crate::hash::{Random, node_group};
 use crate::hour::FleetDay;
+use crate::making;
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
 use crate::tables::{FleetTable, TIERS};
 
@@ -49,17 +48,23 @@ impl MadeDay {
             let mut put = |part: Option<EncodedPart>, tier: Option<u8>| -> Result<(), FleetError> {
                 let Some(part) = part else { return Ok(()) };
                 let name = part.table.of_day(self.day, tier, &number.to_string());
-                let (table, rows, services, bytes) =
-                    (part.table, part.rows, part.services, part.bytes.len() as u64);
-                bucket.create(&name, Bytes::from(part.bytes))?;
-                parts.push(ManifestPart { table, tier, name, rows, bytes, services });
+                parts.push(making::write(bucket, name, EncodedPart { tier, ..part })?);
                 Ok(())
             };
             let mut symbols: Vec<_> = fold.symbols.drain().collect();
             symbols.sort_unstable_by_key(|(id, _)| *id);
             put(encode::symbols(&symbols)?, None)?;
             put(encode::latencies(FleetTable::DayLatency, &fold, hour)?, None)?;
-            put(if number == 0 { encode::ledger(&fold, hour)? } else { None }, None)?;
+            if number == 0 {
+                for hour in self.day.hours() {
+                    let Some(part) = encode::ledger(&fold, hour)? else { continue };
+                    let name = part.table.of_hour(hour, "made");
+                    let part = making::write(bucket, name, part)?;
+                    let manifest = FleetManifest { parts: vec![part], ..FleetManifest::default() };
+                    manifest.write(bucket, FleetPeriod::Hour(hour))?;
+                }
+            }
+            put(encode::grouped(&fold, &fold.rows, hour)?, None)?;
             let mut rows = std::mem::take(&mut fold.rows);
             total += rows.len() as u64;
             for tier in 0..TIERS {
@@ -69,10 +74,7 @@ impl MadeDay {
                 put(encode::rows(FleetTable::Day, &fold, &rows, hour)?, Some(tier))?;
             }
         }
-        // The ledger is that of an hour.
-        let (ledger, parts) = parts.into_iter().partition(|part| part.table == FleetTable::Ledger);
-        let of = vec![FleetPeriod::Hour(hour).name(0)];
-        FleetManifest { parts: ledger, ..FleetManifest::default() }.write(bucket, FleetPeriod::Hour(hour))?;
+        let of = self.day.hours().map(|hour| FleetPeriod::Hour(hour).name(0)).collect();
         FleetManifest { parts, of, ..FleetManifest::default() }.write(bucket, FleetPeriod::Day(self.day))?;
         Ok(total)
     }

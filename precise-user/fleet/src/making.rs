@@ -132,7 +132,7 @@ pub(crate) fn next(
         FleetPeriod::Day(day) => day.to_string(),
     };
     let mut manifest = newest.map_or_else(
-        || FleetManifest { period: text, ..FleetManifest::default() },
+        || FleetManifest { period: text, instructions: true, ..FleetManifest::default() },
         |newest| FleetManifest { generation: newest.generation.saturating_add(1), ..newest },
     );
     manifest.parts.extend(made.parts.iter().cloned());
@@ -262,12 +262,15 @@ impl<'a> Making<'a> {
         fold.add_up();
         let mut symbols: Vec<_> = std::mem::take(&mut fold.symbols).into_iter().collect();
         symbols.sort_unstable_by_key(|(id, _)| *id);
-        let used: FxHashSet<u64> = fold.rows.iter().map(|(key, _)| RowKey::of(*key).function).collect();
+        let of_rows = fold.rows.iter().map(|(key, _)| RowKey::of(*key).function);
+        let of_instructions = fold.places.items.iter().map(|of| of.function);
+        let used: FxHashSet<u64> = of_rows.chain(of_instructions).collect();
         symbols.retain(|(id, _)| used.contains(id));
         let hour = self.hour;
         let encoded = [
             encode::rows(FleetTable::Hour, &fold, &fold.rows, hour)?,
             encode::latencies(FleetTable::Latency, &fold, hour)?,
+            encode::instructions(FleetTable::Instruction, &fold, hour)?,
             encode::ledger(&fold, hour)?,
             encode::symbols(&symbols)?,
             encode::inputs(&lines)?,

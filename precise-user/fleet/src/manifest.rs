@@ -37,6 +37,10 @@ pub struct FleetManifest {
     /// Inputs about which something is said: the first hundred, by generation and name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<NamedInput>,
+    /// Whether the tables have the instructions of all captures. Older compactors did not keep
+    /// them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub instructions: bool,
     /// Names of the manifests of hours that a day was made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<String>,
@@ -60,6 +64,10 @@ pub struct ManifestPart {
     /// the empty name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub services: Option<(String, String)>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// An input about which something is said.

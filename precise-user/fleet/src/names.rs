@@ -15,6 +15,9 @@ pub(crate) struct FunctionName {
     /// The name, or in brackets the file and why there is none.
     pub name: String,
     pub module: Option<String>,
+    pub build_id: String,
+    /// Whether `name` is that of a function.
+    pub known: bool,
 }
 
 /// Returns the names of the functions that are wanted.
@@ -34,6 +37,8 @@ pub(crate) fn names(
                 let Some(id) = batch.number(0, row) else { continue };
                 if wanted.contains(&id) && !found.contains_key(&id) {
                     let module = batch.text(2, row).map(str::to_owned);
+                    let build_id = batch.text(3, row).unwrap_or_default().to_owned();
+                    let known = batch.text(1, row).is_some();
                     let name = match batch.text(1, row) {
                         Some(name) => name.to_owned(),
                         None => {
@@ -42,7 +47,7 @@ pub(crate) fn names(
                             format!("[{}: {reason}]", file.unwrap_or("unknown file"))
                         }
                     };
-                    found.insert(id, FunctionName { name, module });
+                    found.insert(id, FunctionName { name, module, build_id, known });
                 }
             }
         })?;

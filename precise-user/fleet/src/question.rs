@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bucket::FleetError;
+use crate::sources::PartChoice;
 use crate::span::FleetSpan;
+use crate::tables::FleetTable;
 
 precise_model::catalogue! {
     /// A property that the samples of a fleet are grouped by.
@@ -27,6 +29,10 @@ precise_model::catalogue! {
         Cluster => ("cluster", "Cluster"),
         /// The hour.
         Hour => ("hour", "Hour (UTC)"),
+        /// The type of the object that an instruction accesses.
+        Type => ("type", "Type"),
+        /// The field of that object.
+        Field => ("field", "Field"),
     }
 }
 
@@ -39,6 +45,16 @@ impl FleetKey {
     /// Returns the title of the key's column.
     pub const fn title(self) -> &'static str {
         self.entry().1
+    }
+
+    /// Returns whether the key is read from the debug information of programs.
+    pub const fn is_of_types(self) -> bool {
+        matches!(self, Self::Type | Self::Field)
+    }
+
+    /// Returns whether the tables of instructions have the key, so that it goes with types.
+    pub const fn goes_with_types(self) -> bool {
+        !matches!(self, Self::Level | Self::Node | Self::Cluster)
     }
 
     /// Returns the key with this name.
@@ -99,6 +115,19 @@ impl FleetQuestion {
     pub(crate) fn has(&self, key: FleetKey) -> bool {
         self.by.contains(&key)
     }
+
+    /// Returns which rows of samples are read.
+    pub(crate) fn samples(&self, tier: u8) -> PartChoice {
+        let types = self.by.iter().any(|key| key.is_of_types());
+        let table = if types { FleetTable::Instruction } else { FleetTable::Hour };
+        PartChoice { table, tier, hourly: self.has(FleetKey::Hour), nodes: self.has(FleetKey::Node) }
+    }
+
+    /// Returns which rows of latencies are read.
+    pub(crate) fn latencies(&self) -> PartChoice {
+        let hourly = self.has(FleetKey::Hour);
+        PartChoice { table: FleetTable::Latency, tier: 0, hourly, nodes: false }
+    }
 }
 
 /// The reason why a question has no answer.
@@ -110,6 +139,12 @@ pub enum AskError {
     /// There are no tables of the time.
     #[error("there are no tables of {0}")]
     NoTables(FleetSpan),
+    /// A key that the tables of instructions do not have.
+    #[error("types are not kept by {}", .0.name())]
+    NotWithTypes(FleetKey),
+    /// A question about latencies has a key of types.
+    #[error("latencies are not kept by instruction, so that they have no types")]
+    NoTypesOfLatencies,
     /// No sample is of the service or the event.
     #[error("no sample of {what} in the tables of {span}")]
     NoSamples {

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use precise_capture::{CaptureScan, Column, FlatValues, ReadError, ReadLimits};
+use precise_capture::{CaptureScan, FlatValues, ReadError, ReadLimits};
 use precise_common::data_src::DataSource;
 use precise_model::Meta;
 use precise_model::words::Served;
 use rustc_hash::FxHashMap;
 
-use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts, cycles};
+use crate::accesses::{InstructionRow, RowInstructions};
+use crate::columns::{COLUMNS, Columns, short};
+use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, cycles};
 use crate::hash::node_group;
 use crate::hour::FleetHour;
 use crate::ledger::{LedgerSums, Portion};
 use crate::manifest::NamedReason;
-use crate::service::{OwnerTexts, cluster, kind};
+use crate::service::{cluster, kind};
 
 /// The largest capture that is read, in bytes.
 pub(crate) const LARGEST: u64 = 256 << 20;
@@ -24,49 +26,6 @@ pub(crate) const LIMITS: ReadLimits = ReadLimits { rows: 4 << 20, bytes: 512 << 
 const AHEAD_NS: u64 = 300_000_000_000;
 /// How long after its end a capture is late, in nanoseconds.
 const LATE_NS: u64 = 86_400_000_000_000;
-/// The longest name of a service or a function that is kept, in bytes.
-const LONGEST: usize = 4096;
-
-/// Declares the columns that are read of a capture, and their values in a batch.
-macro_rules! columns {
-    ($($name:ident: $column:ident,)+) => {
-        /// The columns that are read of a capture.
-        const COLUMNS: &[Column] = &[$(Column::$column),+];
-
-        /// The columns of a batch.
-        struct Columns<'a> {
-            $($name: &'a FlatValues,)+
-        }
-
-        impl<'a> Columns<'a> {
-            /// Returns the values of [`COLUMNS`]; `None` if there are others.
-            fn of(values: &[&'a FlatValues]) -> Option<Self> {
-                let [$($name),+] = *values else { return None };
-                Some(Self { $($name),+ })
-            }
-        }
-    };
-}
-
-columns! {
-    epoch: Epoch,
-    event: EventId,
-    cgroup: Cgroup,
-    unit: Unit,
-    container: Container,
-    pod: Pod,
-    namespace: Namespace,
-    module: Module,
-    build_id: BuildId,
-    function: Function,
-    reason: FunctionReason,
-    source: DataSrc,
-    bucket: LatencyBucket,
-    count: Count,
-    weight: PeriodSum,
-    latency_sum: LatencySum,
-    latency_max: LatencyMax,
-}
 
 /// Why a capture is not in the tables.
 #[derive(Debug, PartialEq, Eq)]
@@ -162,7 +121,8 @@ pub(crate) fn take(
                 }
             })
         };
-        let read = scan.read(COLUMNS, each);
+        let columns = [COLUMNS, RowInstructions::columns(meta)].concat();
+        let read = scan.read(&columns, each);
         match stopped {
             Some(full) => Err(full.into()),
             None => read.map_err(|error| RefusedInput::of(&error)).map(|()| reading.finish(meta)),
@@ -223,6 +183,7 @@ struct Reading<'a> {
     portions: Vec<Portion>,
     /// The numbers of levels by the data source.
     levels: FxHashMap<u64, u32>,
+    accesses: RowInstructions,
 }
 
 impl<'a> Reading<'a> {
@@ -240,12 +201,15 @@ impl<'a> Reading<'a> {
         let node = fold.node(NodeKey { node: short(host), cluster })?;
         let portions = vec![Portion::default(); events.len()];
         let levels = FxHashMap::default();
-        Ok(Self { fold, places, events, node, cluster: number, group, portions, levels })
+        let accesses = RowInstructions::of(meta);
+        Ok(Self { fold, places, events, node, cluster: number, group, portions, levels, accesses })
     }
 
     fn batch(&mut self, rows: usize, values: &[&FlatValues]) -> Result<(), Stopped> {
         let wrong = |what: &str| Stopped::Wrong(what.to_owned());
+        let (values, own) = values.split_at(COLUMNS.len().min(values.len()));
         let columns = Columns::of(values).ok_or_else(|| wrong("a column is missing"))?;
+        self.accesses.begin_batch();
         let mut services: FxHashMap<[Option<u64>; 2], u32> = FxHashMap::default();
         let mut functions: FxHashMap<[Option<u64>; 4], u64> = FxHashMap::default();
         for row in 0..rows {
@@ -288,15 +252,20 @@ impl<'a> Reading<'a> {
                     function
                 }
             };
-            let level = self.level(columns.source.number(row))?;
+            let source = columns.source.number(row);
+            let level = self.level(source)?;
             let latency_sum = columns.latency_sum.number(row);
             let latency_max = columns.latency_max.number(row);
+            let event_of_capture = event;
             let event = self.events.get(event as usize).copied().unwrap_or(0);
             let timed = latency_sum.is_some() || latency_max.is_some();
             let key = RowKey { service, event, function, level, node: self.node, timed };
             let latency_max = cycles(latency_max);
             let sums = Sums { count, weight, latency_sum: latency_sum.unwrap_or(0), latency_max };
             self.fold.rows.push((key.pack(), sums));
+            let group = self.group;
+            let access = InstructionRow { event_of_capture, service, event, group, timed, source, sums };
+            self.accesses.add(self.fold, (&columns, own), row, &access)?;
             if let Some(bucket) = columns.bucket.number(row) {
                 let bucket = u8::try_from(bucket).map_err(|_| wrong("a latency bucket is too large"))?;
                 let (cluster, group) = (self.cluster, self.group);
@@ -340,37 +309,5 @@ impl<'a> Reading<'a> {
             }
         }
         samples
-    }
-}
-
-/// Returns a text without what is too long of it.
-fn short(text: &str) -> String {
-    text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
-}
-
-impl Columns<'_> {
-    fn service(&self, row: usize) -> String {
-        let owner = OwnerTexts {
-            cgroup: self.cgroup.text(row),
-            unit: self.unit.text(row),
-            container: self.container.text(row),
-            pod: self.pod.text(row),
-            namespace: self.namespace.text(row),
-        };
-        short(&owner.service())
-    }
-
-    fn symbol(&self, row: usize) -> SymbolTexts {
-        let text = |column: &FlatValues| short(column.text(row).unwrap_or_default());
-        let mut texts = SymbolTexts {
-            name: text(self.function),
-            module: text(self.module),
-            build_id: text(self.build_id),
-            reason: text(self.reason),
-        };
-        if texts.name.is_empty() && texts.reason.is_empty() {
-            texts.reason = precise_model::Reason::NotRecorded.as_str().to_owned();
-        }
-        texts
     }
 }

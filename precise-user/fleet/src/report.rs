@@ -9,9 +9,12 @@ use serde::Serialize;
 use crate::asked::{FleetAsked, OpenedTables};
 use crate::bucket::FleetBucket;
 use crate::census::FleetLedger;
-use crate::gather::{Gather, Gathered as _, NamedSection, SampleSums};
+use crate::gather::{Gather, NamedSection};
 use crate::question::{AskError, FleetKey, FleetQuestion, FleetTier};
 use crate::spread::FleetInterval;
+use crate::sums::{Gathered as _, SampleSums};
+use crate::tables::FleetTable;
+use crate::typed::FleetTypes;
 
 /// Where the samples of a fleet are.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -45,6 +48,10 @@ pub struct FleetEvent {
     pub samples_read: u64,
     /// Events that the samples stand for.
     pub weight: u64,
+    /// Share of the weight whose type is known, of what accesses memory. Present if groups are made
+    /// by type or field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub typed: Option<FleetInterval>,
     /// Mean latency of the samples, core cycles; `None` if they have none.
     pub latency_avg: Option<f64>,
     /// Largest latency, core cycles.
@@ -101,8 +108,8 @@ pub struct FleetCut {
     pub most: f64,
 }
 
-/// Returns where the samples of a fleet are. `clock` returns the time since some start; only
-/// [`FleetTier::Within`] asks it.
+/// Returns where the samples of a fleet are. `types` is only asked if a key is of types. `clock`
+/// returns the time since some start; only [`FleetTier::Within`] asks it.
 ///
 /// # Errors
 ///
@@ -110,16 +117,22 @@ pub struct FleetCut {
 pub fn fleet_report(
     bucket: &Arc<dyn FleetBucket>,
     question: &FleetQuestion,
+    types: &mut dyn FleetTypes,
     mut clock: impl FnMut() -> Duration,
 ) -> Result<FleetReport, AskError> {
     let opened = OpenedTables::new(bucket, question, question.span)?;
-    let read = |tier: u8| answer(bucket, question, &opened, tier);
-    // Hours have no tiers.
-    let highest = if question.has(FleetKey::Hour) { 0 } else { opened.sources.highest_tier() };
+    let mut read = |tier: u8| answer(bucket, question, &opened, tier, types);
+    // Neither hours nor instructions have tiers.
+    let whole = question.has(FleetKey::Hour) || question.samples(0).table == FleetTable::Instruction;
+    let tiers = if whole { 0 } else { opened.sources.highest_tier() };
+    let rows = |tier: u8| opened.rows(question, tier);
+    // All samples may take fewer rows than some of them: where nodes do not matter, days have them
+    // by group of nodes.
+    let highest = (0..=tiers).min_by_key(|tier| (rows(*tier), *tier)).unwrap_or(0);
     match question.tier {
         FleetTier::Exact => read(0),
         FleetTier::Good(half) => {
-            for tier in (1..=highest).rev() {
+            for tier in (1..=highest).rev().filter(|tier| rows(*tier) < rows(0)) {
                 match read(tier) {
                     Ok(report) if widest(&report) <= half => return Ok(report),
                     // A thin tier may have none of a few samples.
@@ -134,9 +147,7 @@ pub fn fleet_report(
             let thin = read(highest);
             let spent = clock().saturating_sub(start);
             // A tier takes as long as it has rows.
-            let time = |tier: u8| {
-                spent.mul_f64((opened.rows(tier) as f64 / opened.rows(highest).max(1) as f64).min(1e9))
-            };
+            let time = |tier: u8| spent.mul_f64((rows(tier) as f64 / rows(highest).max(1) as f64).min(1e9));
             match (0..highest).find(|tier| spent.saturating_add(time(*tier)) <= most) {
                 Some(tier) => read(tier),
                 None => thin,
@@ -158,10 +169,11 @@ fn answer(
     question: &FleetQuestion,
     opened: &OpenedTables,
     tier: u8,
+    types: &mut dyn FleetTypes,
 ) -> Result<FleetReport, AskError> {
     let gathered = Gather::<SampleSums>::read(bucket, &opened.sources, question, tier)?;
     let asked = opened.asked(question, tier, &gathered)?;
-    let sections = gathered.named(bucket, &opened.sources)?;
+    let sections = gathered.named(bucket, &opened.sources, types)?;
     let events = sections.into_iter().map(|section| of_event(section, question, opened)).collect();
     Ok(FleetReport { asked, by: question.by.clone(), events })
 }
@@ -180,7 +192,8 @@ fn of_event(
 ) -> FleetEvent {
     let total = total(&section);
     let ledger = opened.counted.ledgers.get(&section.key).cloned().unwrap_or_default();
-    let NamedSection { key, groups, cut, cut_groups, cut_weight, nodes } = section;
+    let NamedSection { key, groups, cut, cut_groups, cut_weight, nodes, typed } = section;
+    let typed = typed.map(|(typed, accesses)| typed.spread.share_of(&accesses.spread));
     let timed = |sums: &SampleSums| (sums.timed > 0).then_some(sums.latency_max);
     let group = |(values, sums): &(Vec<Option<String>>, SampleSums)| FleetGroup {
         values: values.clone(),
@@ -211,10 +224,11 @@ fn of_event(
         unit: key.unit,
         kind: key.kind,
         ledger,
-        nodes: question.service.as_ref().map(|_| nodes),
+        nodes: nodes.filter(|_| question.service.is_some()),
         samples: total.samples,
         samples_read: total.kept,
         weight: total.weight(),
+        typed,
         latency_avg: total.average(),
         latency_max: timed(&total),
         node_groups: total.spread.filled(),
@@ -229,5 +243,5 @@ fn of_event(
 #[cfg(test)]
 pub(crate) fn of_tier(bucket: &Arc<dyn FleetBucket>, question: &FleetQuestion, tier: u8) -> FleetReport {
     let opened = OpenedTables::new(bucket, question, question.span).unwrap();
-    answer(bucket, question, &opened, tier).unwrap()
+    answer(bucket, question, &opened, tier, &mut crate::typed::NoFleetTypes).unwrap()
 }

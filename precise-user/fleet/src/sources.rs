@@ -27,6 +27,41 @@ pub(crate) struct SourcePart<'a> {
     pub scale: u64,
 }
 
+/// Which parts are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartChoice {
+    /// The table of hours. Instead of 24 of its parts, those of a day are read.
+    pub table: FleetTable,
+    /// The tier of days.
+    pub tier: u8,
+    /// Only parts of hours.
+    pub hourly: bool,
+    /// Whether the nodes of samples are needed, and not only their groups.
+    pub nodes: bool,
+}
+
+impl PartChoice {
+    /// Returns the parts of hours.
+    pub const fn of_hours(table: FleetTable) -> Self {
+        Self { table, tier: 0, hourly: true, nodes: false }
+    }
+
+    /// Returns the table and the tier of a day that is read instead of its hours; `None` if the day
+    /// has none.
+    fn of_day(self, day: &FleetManifest) -> Option<(FleetTable, Option<u8>)> {
+        // An older precise made days without these tables.
+        let grouped = || day.of_table(FleetTable::DayGroup).next().is_some();
+        let of = match self.table {
+            FleetTable::Hour if self.tier == 0 && !self.nodes && grouped() => (FleetTable::DayGroup, None),
+            FleetTable::Hour => (FleetTable::Day, Some(self.tier)),
+            FleetTable::Latency => (FleetTable::DayLatency, None),
+            FleetTable::Instruction if day.instructions => (FleetTable::DayInstruction, None),
+            _ => return None,
+        };
+        Some(of).filter(|_| !self.hourly)
+    }
+}
+
 impl SpanSources {
     /// Finds the tables of a span: one listing a day.
     pub fn find(bucket: &Arc<dyn FleetBucket>, span: FleetSpan) -> Result<Self, FleetError> {
@@ -61,28 +96,26 @@ impl SpanSources {
         self.days.len() as u64
     }
 
-    /// Returns the parts of a table of hours, or instead of 24 of them those of a day, of a tier.
-    /// `hourly`: only those of hours.
-    pub fn parts(&self, table: FleetTable, tier: u8, hourly: bool) -> Vec<SourcePart<'_>> {
-        let of_day = match table {
-            FleetTable::Hour => Some((FleetTable::Day, Some(tier))),
-            FleetTable::Latency => Some((FleetTable::DayLatency, None)),
-            _ => None,
-        };
-        let of_day = of_day.filter(|_| !hourly);
+    /// Returns the parts that are wanted.
+    pub fn parts(&self, wanted: PartChoice) -> Vec<SourcePart<'_>> {
         let mut parts = Vec::new();
-        if let Some((table, tier)) = of_day {
-            for (hour, day) in self.of_days.iter().zip(&self.days) {
-                let own = day.of_table(table).filter(|part| part.tier == tier);
-                let scale = THINNER.pow(u32::from(tier.unwrap_or(0)));
-                parts.extend(own.map(|part| SourcePart { hour: *hour, part, scale }));
-            }
+        let mut read = Vec::new();
+        for (hour, day) in self.of_days.iter().zip(&self.days) {
+            let Some((table, tier)) = wanted.of_day(day) else { continue };
+            read.push(*hour);
+            let own = day.of_table(table).filter(|part| part.tier == tier);
+            let scale = THINNER.pow(u32::from(tier.unwrap_or(0)));
+            parts.extend(own.map(|part| SourcePart { hour: *hour, part, scale }));
         }
-        let day = |hour: FleetHour| self.of_days.contains(&hour.day().first());
-        for (hour, of) in self.hours.iter().filter(|(hour, _)| of_day.is_none() || !day(*hour)) {
-            parts.extend(of.of_table(table).map(|part| SourcePart { hour: *hour, part, scale: 1 }));
+        for (hour, of) in self.hours.iter().filter(|(hour, _)| !read.contains(&hour.day().first())) {
+            parts.extend(of.of_table(wanted.table).map(|part| SourcePart { hour: *hour, part, scale: 1 }));
         }
         parts
+    }
+
+    /// Returns the hours whose tables have no instructions: an older precise made them.
+    pub fn without_instructions(&self) -> Vec<FleetHour> {
+        self.hours.iter().filter(|(_, of)| !of.instructions).map(|(hour, _)| *hour).collect()
     }
 
     /// Returns the parts with the names of functions: of days where there are some.

@@ -63,10 +63,20 @@ impl Default for Spread {
 impl Spread {
     /// Adds `count` samples of a node group that weigh `weight` together.
     pub fn add(&mut self, group: u32, count: u64, weight: u64) {
+        self.add_squared(group, weight, Self::squares(count, weight));
+    }
+
+    /// Returns the sum of the squared weights of `count` samples that weigh `weight` together.
+    pub fn squares(count: u64, weight: u64) -> f64 {
+        (weight as f64).powi(2) / count.max(1) as f64
+    }
+
+    /// Adds samples of a node group, with their [`Self::squares`].
+    pub fn add_squared(&mut self, group: u32, weight: u64, squares: f64) {
         if let Some(sum) = self.groups.get_mut(group as usize % GROUPS) {
             *sum = sum.saturating_add(weight);
         }
-        self.squares += (weight as f64).powi(2) / count.max(1) as f64;
+        self.squares += squares;
     }
 
     pub fn merge(&mut self, other: &Self) {

@@ -40,6 +40,12 @@ precise_model::catalogue! {
         Day => ("day", &ROWS),
         /// Latencies of a day.
         DayLatency => ("day-latency", &HISTOGRAM),
+        /// Samples of a day by group of nodes instead of node: for questions about all nodes.
+        DayGroup => ("day-group", &GROUPED),
+        /// Samples of an hour by instruction, of events that sample accesses to memory.
+        Instruction => ("instruction", &INSTRUCTIONS),
+        /// Samples of a day by instruction.
+        DayInstruction => ("day-instruction", &INSTRUCTIONS),
     }
 }
 
@@ -149,6 +155,63 @@ pub const ROWS: [FlatColumn; 14] = [
     FUNCTION,
     LEVEL,
     NODE,
+    NODE_GROUP,
+    COUNT,
+    WEIGHT,
+    LATENCY_SUM,
+    LATENCY_MAX,
+];
+
+/// The columns of [`FleetTable::DayGroup`], which are sorted like those of [`ROWS`] up to the
+/// level, then by cluster and group.
+pub const GROUPED: [FlatColumn; 13] = [
+    TIME,
+    CLUSTER,
+    SERVICE,
+    EVENT,
+    UNIT,
+    KIND,
+    FUNCTION,
+    LEVEL,
+    NODE_GROUP,
+    COUNT,
+    WEIGHT,
+    LATENCY_SUM,
+    LATENCY_MAX,
+];
+
+/// The start of an instruction's function.
+pub const FUNCTION_START: FlatColumn = FlatColumn::may(
+    "function_start",
+    ColumnType::I64,
+    "offset of function in its file, bytes; null if the code is in no file, as that of the kernel",
+);
+/// The distance of an instruction from the start of its function.
+pub const FUNCTION_OFFSET: FlatColumn = FlatColumn::may(
+    "function_offset",
+    ColumnType::I64,
+    "distance of the instruction from function_start, bytes; null as that is",
+);
+/// What the sampled access did.
+pub const OP: FlatColumn = FlatColumn::may(
+    "op",
+    ColumnType::Text,
+    "LOAD, STORE, or FETCH if it is about the instruction's own bytes; null if not reported",
+);
+
+/// The columns of [`FleetTable::Instruction`] and [`FleetTable::DayInstruction`], which are sorted
+/// by service, event, unit, kind, function, start, offset, op and group. The function is the one
+/// that the file has a symbol of, into which others may be inlined.
+pub const INSTRUCTIONS: [FlatColumn; 14] = [
+    TIME,
+    SERVICE,
+    EVENT,
+    UNIT,
+    KIND,
+    FUNCTION,
+    FUNCTION_START,
+    FUNCTION_OFFSET,
+    OP,
     NODE_GROUP,
     COUNT,
     WEIGHT,

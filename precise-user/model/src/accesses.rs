@@ -41,6 +41,15 @@ pub const NO_ACCESS: &str = "instruction without an access to memory";
 /// The words for a sample that is about one of two objects.
 pub const SEVERAL: &str = "two objects in one instruction";
 
+/// The words for code that is not available.
+pub const NO_CODE: &str = "code not available";
+/// The words for samples in no function with a name.
+pub const NO_FUNCTION: &str = "code of no known function";
+/// The words for functions that are not looked at because of [`MAX_FUNCTIONS`].
+pub const NOT_LOOKED_AT: &str = "function with fewer samples";
+/// Maximum number of functions whose code is read: those with the most samples.
+pub const MAX_FUNCTIONS: usize = 1000;
+
 impl AccessTypes {
     /// Makes an empty table. `not_known` are the words for instructions without an entry.
     pub fn new(names: &mut Names, not_known: &str) -> Self {

@@ -15,12 +15,32 @@ use precise::views::code::Code;
 
 use super::output::say;
 
-/// The flags that say where to look for binaries and sources.
+/// The flag that says where to look for binaries.
 #[derive(Debug, Args)]
-pub struct CodeArguments {
+pub struct BinaryArguments {
     /// Look for binaries below FOLDER instead of /
     #[arg(long, value_name = "FOLDER", help_heading = "Input", hide_short_help = true)]
     symfs: Option<PathBuf>,
+}
+
+impl BinaryArguments {
+    /// Returns access to the binaries, and to the servers of debug information that the environment
+    /// names. No file is read, and no server is asked yet.
+    pub fn files(&self) -> Result<LocalFiles, Failure> {
+        self.here().asking_servers()
+    }
+
+    /// Returns access to the binaries of this machine. No file is read yet.
+    fn here(&self) -> LocalFiles {
+        LocalFiles::below(self.symfs.as_deref().unwrap_or(Path::new("/")))
+    }
+}
+
+/// The flags that say where to look for binaries and sources.
+#[derive(Debug, Args)]
+pub struct CodeArguments {
+    #[command(flatten)]
+    binaries: BinaryArguments,
     /// Show lines of source files below FOLDER [default: the current folder]
     ///
     /// Use it if the sources of the profiled programs are elsewhere. The programs name their source
@@ -34,16 +54,12 @@ impl CodeArguments {
     /// Returns access to the binaries and sources, and to the servers of debug information that the
     /// environment names. No file is read, and no server is asked yet.
     pub fn files(&self) -> Result<LocalFiles, Failure> {
-        let mut files = self.files_here()?;
-        if let Some(servers) = debuginfod::servers(|name| env::var(name).ok(), say)? {
-            files.listings.ask(servers);
-        }
-        Ok(files)
+        self.files_here()?.asking_servers()
     }
 
     /// Returns access to the binaries and sources of this machine. No file is read yet.
     pub fn files_here(&self) -> Result<LocalFiles, Failure> {
-        let mut files = LocalFiles::below(self.symfs.as_deref().unwrap_or(Path::new("/")));
+        let mut files = self.binaries.here();
         if !self.source.is_empty() {
             files.sources = SourceFiles::default();
             files.named = true;
@@ -83,6 +99,14 @@ impl LocalFiles {
             let _deleted = sources.add(&current);
         }
         Self { listings: Listings::new(&SymbolOptions::default(), folder), sources, named: false }
+    }
+
+    /// Returns access that also asks the servers of debug information that the environment names.
+    fn asking_servers(mut self) -> Result<Self, Failure> {
+        if let Some(servers) = debuginfod::servers(|name| env::var(name).ok(), say)? {
+            self.listings.ask(servers);
+        }
+        Ok(self)
     }
 
     /// Says on standard error which binaries and source files a view asked for that were not read,

@@ -22,6 +22,7 @@ Examples:
   precise fleet report s3://bucket/profiles               the services of the last 24 h
   precise fleet report s3://bucket/profiles --service shop/web
   precise fleet latency s3://bucket/profiles --service shop/web
+  precise fleet types s3://bucket/profiles --service shop/web
   precise fleet diff s3://bucket/profiles --before 2026-11-24 --after 2026-11-25
 
 The tables are Parquet files below PLACE/v1. docs/fleet.md describes them and has
@@ -50,10 +51,10 @@ enum FleetCommand {
     Report(FleetReportArguments),
     /// Show how long the memory accesses of many machines take
     Latency(FleetLatencyArguments),
+    /// Show which types and fields the samples of many machines access
+    Types(FleetTypesArguments),
     /// Show what changed on many machines from one time to another
     Diff(FleetDiffArguments),
-    #[command(hide = true)]
-    Types(FleetTypesArguments),
 }
 
 #[derive(Debug, Args)]

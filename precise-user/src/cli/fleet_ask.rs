@@ -1,6 +1,5 @@
-//! `precise fleet report`, `latency` and `diff`: questions to the tables of a fleet.
+//! `precise fleet report`, `types`, `latency` and `diff`: questions to the tables of a fleet.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use precise::text::fleet_answers::{
     report_csv, report_text,
 };
 
-use super::{CommandResult, Output, form::json, values};
+use super::{CommandResult, Output, code::BinaryArguments, fleet_types::LocalTypes, form::json, values};
 
 const AFTER_REPORT_HELP: &str = "\
 Examples:
@@ -35,6 +34,15 @@ Examples:
   precise fleet latency PLACE --service shop/web              by level
   precise fleet latency PLACE --service shop/web --by function
   precise fleet latency PLACE --by none --time 2026-11-24     one line for each event";
+
+const AFTER_TYPES_HELP: &str = "\
+Examples:
+  precise fleet types PLACE --service shop/web                  its types
+  precise fleet types PLACE --service shop/web --by type,field  … and fields
+  precise fleet types PLACE --by service,type -n 50
+
+The tables have instructions. The types are read from the programs with their debug information:
+those of this machine with the same build ids, or those of the servers in DEBUGINFOD_URLS.";
 
 const AFTER_DIFF_HELP: &str = "\
 Examples:
@@ -87,8 +95,8 @@ pub struct FleetReportArguments {
     ask: AskArguments,
     #[command(flatten)]
     when: WhenArguments,
-    /// Group by these keys: service, function, module, level, node, cluster, hour [default:
-    /// service, or of one service function,module]
+    /// Group by these keys: service, function, module, level, node, cluster, hour, type, field
+    /// [default: service, or of one service function,module]
     #[arg(long, value_name = "KEYS", value_parser = key, value_delimiter = ',')]
     by: Vec<FleetKey>,
     /// Read a tier of days with fewer samples: one that takes this long (2s), or that is this good
@@ -98,6 +106,8 @@ pub struct FleetReportArguments {
     /// Read all samples; the default
     #[arg(long)]
     exact: bool,
+    #[command(flatten)]
+    binaries: BinaryArguments,
 }
 
 #[derive(Debug, Args)]
@@ -123,16 +133,26 @@ pub struct FleetDiffArguments {
     /// The time after
     #[arg(long, value_name = "SPAN", value_parser = span)]
     after: FleetSpan,
-    /// Group by these keys: service, function, module, level, node, cluster [default: service, or
-    /// of one service function,module]
+    /// Group by these keys: service, function, module, level, node, cluster, type, field
+    /// [default: service, or of one service function,module]
     #[arg(long, value_name = "KEYS", value_parser = key, value_delimiter = ',')]
     by: Vec<FleetKey>,
+    #[command(flatten)]
+    binaries: BinaryArguments,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_TYPES_HELP)]
 pub struct FleetTypesArguments {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _any: Vec<OsString>,
+    #[command(flatten)]
+    ask: AskArguments,
+    #[command(flatten)]
+    when: WhenArguments,
+    /// Group by these keys: type, field, service, function, module, hour
+    #[arg(long, value_name = "KEYS", value_parser = key, value_delimiter = ',', default_value = "type")]
+    by: Vec<FleetKey>,
+    #[command(flatten)]
+    binaries: BinaryArguments,
 }
 
 /// Keys; possibly none.
@@ -169,6 +189,13 @@ fn keys(text: &str) -> Result<Keys, String> {
         return Ok(Keys(Vec::new()));
     }
     let keys = text.split(',').map(key).collect::<Result<Vec<_>, _>>()?;
+    if keys.iter().any(|key| key.is_of_types()) {
+        return Err(
+            "the tables of latencies are not kept by instruction: `precise fleet types` has the mean \
+                    latency of each type"
+                .to_owned(),
+        );
+    }
     match keys.contains(&FleetKey::Node) {
         true => {
             Err("the tables of latencies are not kept by node: `precise fleet report --by node` has the \
@@ -250,6 +277,22 @@ impl WhenArguments {
 }
 
 impl Asking {
+    /// Answers with where the samples are, and prints it.
+    fn report(&self, ask: &AskArguments, binaries: &BinaryArguments, out: &mut Output) -> CommandResult {
+        let start = Instant::now();
+        let clock = || -> Duration { start.elapsed() };
+        let mut files = binaries.files()?;
+        let answer = fleet_report(&self.bucket, &self.question, &mut LocalTypes(&mut files), clock);
+        let answer = answer.map_err(|error| self.failed(error))?;
+        files.say_unread();
+        ask.print(
+            out,
+            &|| json(&ReportDocument(&answer), None),
+            &|separator| report_csv(&answer, separator),
+            &|options| report_text(&answer, options),
+        )
+    }
+
     fn failed(&self, error: AskError) -> Failure {
         let place = &self.place;
         let text = error.to_string();
@@ -259,6 +302,8 @@ impl Asking {
                 "`precise fleet compact {place}` makes them of the captures that are there. --time asks about \
                  another time."
             )),
+            AskError::NotWithTypes(_) | AskError::NoTypesOfLatencies => Failure::new(ExitClass::Usage, text)
+                .advise("Types go with the keys service, function, module and hour."),
             AskError::NoSamples { .. } => Failure::new(ExitClass::NoSamples, format!("{place}: {text}")).advise(
                 "`precise fleet report --by service` lists the services and events of the time.",
             ),
@@ -268,19 +313,10 @@ impl Asking {
 
 /// Shows where the samples of a fleet are.
 pub fn report(arguments: &FleetReportArguments, out: &mut Output) -> CommandResult {
-    let FleetReportArguments { ask, when, by, within, exact: _ } = arguments;
+    let FleetReportArguments { ask, when, by, within, exact: _, binaries } = arguments;
     let mut asking = ask.open(when.span(), &ask.keys(by))?;
     asking.question.tier = within.unwrap_or_default();
-    let start = Instant::now();
-    let clock = || -> Duration { start.elapsed() };
-    let answer =
-        fleet_report(&asking.bucket, &asking.question, clock).map_err(|error| asking.failed(error))?;
-    ask.print(
-        out,
-        &|| json(&ReportDocument(&answer), None),
-        &|separator| report_csv(&answer, separator),
-        &|options| report_text(&answer, options),
-    )
+    asking.report(ask, binaries, out)
 }
 
 /// Shows how long the accesses of a fleet take.
@@ -298,7 +334,7 @@ pub fn latency(arguments: &FleetLatencyArguments, out: &mut Output) -> CommandRe
 
 /// Shows what changed in a fleet.
 pub fn diff(arguments: &FleetDiffArguments, out: &mut Output) -> CommandResult {
-    let FleetDiffArguments { ask, before, after, by } = arguments;
+    let FleetDiffArguments { ask, before, after, by, binaries } = arguments;
     let by = ask.keys(by);
     if by.contains(&FleetKey::Hour) {
         let text = "the hours of two times are never the same, so --by hour compares nothing";
@@ -306,8 +342,11 @@ pub fn diff(arguments: &FleetDiffArguments, out: &mut Output) -> CommandResult {
             .advise("Choose the hours with --before and --after, or use `precise fleet report --by hour`."));
     }
     let asking = ask.open(*before, &by)?;
-    let answer = fleet_diff(&asking.bucket, &asking.question, [*before, *after])
+    let mut files = binaries.files()?;
+    let types = &mut LocalTypes(&mut files);
+    let answer = fleet_diff(&asking.bucket, &asking.question, [*before, *after], types)
         .map_err(|error| asking.failed(error))?;
+    files.say_unread();
     ask.print(
         out,
         &|| json(&DiffDocument(&answer), None),
@@ -316,13 +355,20 @@ pub fn diff(arguments: &FleetDiffArguments, out: &mut Output) -> CommandResult {
     )
 }
 
-/// Refuses to show types: the tables do not have what they are made of.
-pub fn types(_: &FleetTypesArguments, _: &mut Output) -> CommandResult {
-    let text = "the tables of a fleet have functions and no instructions, and types come from instructions";
-    Err(Failure::new(ExitClass::Usage, text).advise(
-        "Take a capture of a node that `precise fleet report --by node` shows, and ask it: `precise types -i \
-         PLACE/LABEL/NAME.parquet`, where the program with its debug information is.",
-    ))
+/// Shows which types and fields the samples of a fleet access.
+pub fn types(arguments: &FleetTypesArguments, out: &mut Output) -> CommandResult {
+    let FleetTypesArguments { ask, when, by, binaries } = arguments;
+    if !by.iter().any(|key| key.is_of_types()) {
+        let text = format!(
+            "--by {} has neither type nor field",
+            by.iter().map(|key| key.name()).collect::<Vec<_>>().join(",")
+        );
+        return Err(
+            Failure::new(ExitClass::Usage, text).advise("`precise fleet report` groups by other keys.")
+        );
+    }
+    let asking = ask.open(when.span(), by)?;
+    asking.report(ask, binaries, out)
 }
 
 #[cfg(test)]
@@ -335,8 +381,13 @@ mod tests {
         assert!(hours("0s").is_err() && hours("1000d").is_err());
         assert!(span("yesterday").unwrap_err().contains("'yesterday' is not a time"));
         assert_eq!(key(" node"), Ok(FleetKey::Node));
-        assert!(key("pid").unwrap_err().contains("service, function, module, level, node, cluster, hour"));
+        assert!(
+            key("pid")
+                .unwrap_err()
+                .contains("service, function, module, level, node, cluster, hour, type, field")
+        );
         assert!(keys("none").unwrap().0.is_empty() && keys("level,node").is_err());
+        assert!(keys("type").unwrap_err().contains("precise fleet types"));
         assert_eq!(within("2s"), Ok(FleetTier::Within(Duration::from_secs(2))));
         assert_eq!(within("0.5%"), Ok(FleetTier::Good(0.005)));
         assert!(within("soon").is_err() && within("200%").is_err());

@@ -25,6 +25,7 @@ mod filter;
 mod flamegraph;
 mod fleet;
 mod fleet_ask;
+mod fleet_types;
 mod form;
 mod idle;
 mod import;

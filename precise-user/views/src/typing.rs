@@ -6,7 +6,9 @@ use std::fmt;
 
 use precise_code::FunctionId;
 use precise_code::types::{TypedAccess, TypedCode};
-use precise_model::accesses::{AccessTypes, TypedField, TypedPlace};
+use precise_model::accesses::{
+    AccessTypes, MAX_FUNCTIONS, NO_CODE, NO_FUNCTION, NOT_LOOKED_AT, TypedField, TypedPlace,
+};
 use precise_model::keys::Key;
 use precise_model::sampled::SampledAccess;
 use precise_model::{Capture, LocationId, Names, Row};
@@ -15,15 +17,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::code::{Code, function_of};
-
-/// Maximum number of functions whose code is read: those with the most samples.
-pub const MAX_FUNCTIONS: usize = 1000;
-/// The words for code that is not available.
-pub(crate) const NO_CODE: &str = "code not available";
-/// The words for samples in no function with a name.
-pub(crate) const NO_FUNCTION: &str = "code of no known function";
-/// The words for functions beyond [`MAX_FUNCTIONS`].
-pub(crate) const NOT_LOOKED_AT: &str = "function with fewer samples";
 
 /// The sampled instructions of one function, by their distance from its start.
 #[derive(Default)]
@@ -151,21 +144,28 @@ fn functions(capture: &Capture, keep: impl Fn(&LocationId) -> bool) -> Vec<(Func
     functions
 }
 
+/// Returns the type of the object that an access reaches and the field in it: an empty one for a
+/// value without fields, `+8` for a place without a field.
+///
+/// # Errors
+///
+/// Returns the reason in a few words if they are not known.
+pub fn accessed(access: &TypedAccess, code: &TypedCode) -> Result<(String, String), &'static str> {
+    let object = access.object.map_err(|why| why.words())?;
+    let layout = code.layouts.get(object.layout as usize).ok_or(NO_CODE)?;
+    let field = match layout.field_at(object.offset) {
+        Some(field) => field.name.clone(),
+        None if layout.fields.is_empty() => String::new(),
+        None => format!("+{}", object.offset),
+    };
+    Ok((layout.name.clone(), field))
+}
+
 /// Returns an access with the names of its type and field.
 fn place(access: &TypedAccess, code: Option<&TypedCode>, names: &mut Names) -> TypedPlace {
-    let found = match access.object {
-        Err(why) => Err(names.intern(why.words())),
-        Ok(object) => match code.and_then(|code| code.layouts.get(object.layout as usize)) {
-            None => Err(names.intern(NO_CODE)),
-            Some(layout) => {
-                let field = match layout.field_at(object.offset) {
-                    Some(field) => names.intern(&field.name),
-                    None if layout.fields.is_empty() => names.intern(""),
-                    None => names.intern(&format!("+{}", object.offset)),
-                };
-                Ok(TypedField { ty: names.intern(&layout.name), field })
-            }
-        },
+    let found = match code.map_or(Err(NO_CODE), |code| accessed(access, code)) {
+        Err(why) => Err(names.intern(why)),
+        Ok((ty, field)) => Ok(TypedField { ty: names.intern(&ty), field: names.intern(&field) }),
     };
     TypedPlace { reads: access.reads, writes: access.writes, found }
 }

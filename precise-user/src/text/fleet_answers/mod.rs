@@ -85,6 +85,15 @@ fn head(asked: &FleetAsked, options: &TextOptions) -> String {
         );
         out += &warning(&text, options);
     }
+    let lacking = &asked.read.hours_without_instructions;
+    if let Some(first) = lacking.first() {
+        let text = format!(
+            "The tables of {}, the first of them {first}, have no instructions, and their samples are not \
+             below: an older precise compacted them.",
+            counted(lacking.len() as u64, "hour")
+        );
+        out += &warning(&text, options);
+    }
     out
 }
 
@@ -179,7 +188,7 @@ fn share(share: &FleetInterval) -> String {
 fn key_columns(by: &[FleetKey]) -> impl Iterator<Item = TableColumn> {
     by.iter().map(|key| {
         let cut = match key {
-            FleetKey::Function => Cut::Middle,
+            FleetKey::Function | FleetKey::Type | FleetKey::Field => Cut::Middle,
             FleetKey::Level | FleetKey::Hour => Cut::End,
             _ => Cut::Start,
         };

@@ -17,6 +17,10 @@ pub fn report_text(report: &FleetReport, options: &TextOptions) -> String {
     for event in &report.events {
         out.push('\n');
         out += &sentence(&about(report, event), options);
+        if let Some(typed) = &event.typed {
+            let text = format!("Typed: {} of the accesses to memory.", share(typed));
+            out += &sentence(&text, options);
+        }
         out += &doubts(event.samples_read, event.too_few, event.node_groups, options);
         out += &table(report, event, options);
         if let Some(cut) = &event.cut {
@@ -34,6 +38,12 @@ pub fn report_text(report: &FleetReport, options: &TextOptions) -> String {
         "Share: share of the events that the samples stand for, ± its 95% interval in percentage points, \
          which includes the differences between nodes.",
     ];
+    if report.events.iter().any(|event| event.typed.is_some()) {
+        lines.push(
+            "Type, Field: what the instructions access; [why not known] otherwise. Programs are looked for \
+             on this machine; --symfs and DEBUGINFOD_URLS name other places.",
+        );
+    }
     if report.events.len() > 1 {
         lines.push("Events of different units or kinds are not added up, and have no common shares.");
     }

@@ -62,12 +62,11 @@ use super::about::{EventSummary, Run};
 use super::code::{Code, Tally, function_of};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
-use super::typing::{MAX_FUNCTIONS, NO_CODE, NO_FUNCTION, NOT_LOOKED_AT};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use advise::{Language, LayoutAdvice, VisitKey, Visits};
 use check::Bases;
-use precise_model::accesses::NO_ACCESS;
+use precise_model::accesses::{MAX_FUNCTIONS, NO_ACCESS, NO_CODE, NO_FUNCTION, NOT_LOOKED_AT};
 use precise_model::sampled::SampledAccess;
 use precise_model::{Capture, Name, Row};
 

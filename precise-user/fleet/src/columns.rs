@@ -1,0 +1,138 @@
+//! The columns that are read of a capture, and what their values say about a row.
+
+use precise_capture::{Column, FlatValues};
+use serde::Deserialize;
+
+use crate::fold::SymbolTexts;
+use crate::service::OwnerTexts;
+
+/// The longest name of a service or a function that is kept, in bytes.
+const LONGEST: usize = 4096;
+/// The longest instruction, in bytes (Intel SDM 2A, §2.3.11).
+const LONGEST_INSTRUCTION: u64 = 15;
+
+/// Declares columns that are read of a capture, and their values in a batch.
+macro_rules! columns {
+    ($(#[$doc:meta])+ $list:ident, $values:ident: $($name:ident: $column:ident,)+) => {
+        $(#[$doc])+
+        pub(crate) const $list: &[Column] = &[$(Column::$column),+];
+
+        /// The values of these columns in a batch.
+        pub(crate) struct $values<'a> {
+            $(pub $name: &'a FlatValues,)+
+        }
+
+        impl<'a> $values<'a> {
+            /// Returns the values; `None` if there are others.
+            pub fn of(values: &[&'a FlatValues]) -> Option<Self> {
+                let [$($name),+] = *values else { return None };
+                Some(Self { $($name),+ })
+            }
+        }
+    };
+}
+columns! {
+    /// The columns that are read of a capture.
+    COLUMNS, Columns:
+    epoch: Epoch,
+    event: EventId,
+    cgroup: Cgroup,
+    unit: Unit,
+    container: Container,
+    pod: Pod,
+    namespace: Namespace,
+    module: Module,
+    build_id: BuildId,
+    function: Function,
+    reason: FunctionReason,
+    source: DataSrc,
+    bucket: LatencyBucket,
+    count: Count,
+    weight: PeriodSum,
+    latency_sum: LatencySum,
+    latency_max: LatencyMax,
+}
+
+columns! {
+    /// The columns that are read of a capture if one of its events samples accesses.
+    ACCESS_COLUMNS, AccessColumns:
+    kernel: Kernel,
+    ip: Ip,
+    file_offset: FileOffset,
+    function_offset: FunctionOffset,
+    inlined: Inlined,
+    address: Address,
+}
+
+/// Returns a text without what is too long of it.
+pub(crate) fn short(text: &str) -> String {
+    text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
+}
+
+impl Columns<'_> {
+    pub fn service(&self, row: usize) -> String {
+        let owner = OwnerTexts {
+            cgroup: self.cgroup.text(row),
+            unit: self.unit.text(row),
+            container: self.container.text(row),
+            pod: self.pod.text(row),
+            namespace: self.namespace.text(row),
+        };
+        short(&owner.service())
+    }
+
+    pub fn symbol(&self, row: usize) -> SymbolTexts {
+        let text = |column: &FlatValues| short(column.text(row).unwrap_or_default());
+        let mut texts = SymbolTexts {
+            name: text(self.function),
+            module: text(self.module),
+            build_id: text(self.build_id),
+            reason: text(self.reason),
+        };
+        if texts.name.is_empty() && texts.reason.is_empty() {
+            texts.reason = precise_model::Reason::NotRecorded.as_str().to_owned();
+        }
+        texts
+    }
+}
+
+/// A function that another one is inlined into, as captures have it.
+#[derive(Deserialize)]
+struct InlinedInto {
+    function: String,
+}
+
+impl AccessColumns<'_> {
+    /// Returns where the instruction is in its file; `None` if it is in none, or in no function
+    /// with a name.
+    pub fn place(&self, columns: &Columns<'_>, row: usize) -> Option<(u64, u64)> {
+        let named = columns.function.number(row).is_some() && columns.module.number(row).is_some();
+        let of_file = named && self.kernel.number(row) != Some(1);
+        let offset = self.function_offset.number(row).unwrap_or(0);
+        // A function may begin at the first byte of its file.
+        let at = self.file_offset.number(row).unwrap_or(0);
+        let start = at.checked_sub(offset).filter(|_| of_file)?;
+        Some((start, offset))
+    }
+
+    /// Returns the names of the function that the file has a symbol of: the outermost one, if
+    /// others are inlined.
+    pub fn symbol(&self, columns: &Columns<'_>, row: usize) -> SymbolTexts {
+        let innermost = columns.symbol(row);
+        let outermost = self.inlined.text(row).and_then(|text| {
+            let all: Vec<InlinedInto> = serde_json::from_str(text).ok()?;
+            all.into_iter().next_back()
+        });
+        match outermost {
+            Some(outermost) => SymbolTexts { name: short(&outermost.function), ..innermost },
+            None => innermost,
+        }
+    }
+
+    /// Returns whether a sample is about the bytes of its own instruction, as a page fault may be.
+    pub fn is_fetch(&self, row: usize) -> bool {
+        let distance = self.address.number(row).zip(self.ip.number(row));
+        let distance = distance.and_then(|(address, ip)| address.checked_sub(ip));
+        distance.is_some_and(|distance| distance < LONGEST_INSTRUCTION)
+    }
+}

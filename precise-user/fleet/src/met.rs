@@ -1,0 +1,74 @@
+//! Texts that rows have, by number.
+
+use precise_capture::FlatValues;
+use rustc_hash::FxHashMap;
+
+use crate::census::MetNodes;
+
+/// Texts by number; 0 is null.
+#[derive(Default)]
+pub(crate) struct Texts {
+    numbers: FxHashMap<String, u32>,
+    items: Vec<String>,
+}
+
+impl Texts {
+    pub fn number(&mut self, text: Option<&str>) -> u32 {
+        let Some(text) = text else { return 0 };
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        self.items.push(text.to_owned());
+        let number = self.items.len() as u32;
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    pub fn text(&self, number: u32) -> Option<&String> {
+        self.items.get((number as usize).checked_sub(1)?)
+    }
+}
+
+/// What is known of the texts of a column by their places in a row group, looked up when they are
+/// met.
+#[derive(Default)]
+pub(crate) struct Met<T>(Vec<Option<T>>);
+
+impl<T: Clone> Met<T> {
+    /// Returns the place of a row's text; that of null is the first one.
+    fn place(&mut self, of: &FlatValues, row: usize) -> Option<&mut Option<T>> {
+        let place = of.number(row).map_or(0, |key| key as usize + 1);
+        if place >= self.0.len() {
+            self.0.resize((of.texts().len() + 1).max(place + 1), None);
+        }
+        self.0.get_mut(place)
+    }
+}
+
+impl<T: Copy> Met<T> {
+    /// Returns what is found of a row's text.
+    pub fn number(&mut self, of: &FlatValues, row: usize, find: impl FnOnce(Option<&str>) -> T) -> T {
+        match self.place(of, row) {
+            Some(number) => *number.get_or_insert_with(|| find(of.text(row))),
+            None => find(of.text(row)),
+        }
+    }
+}
+
+/// The number of a node, with the place of its cluster: the nodes of one name are seldom those of
+/// two clusters.
+pub(crate) type InCluster = (Option<u64>, u32);
+
+impl Met<InCluster> {
+    /// Returns the number of a row's node.
+    pub fn node(&mut self, nodes: &mut MetNodes, [cluster, node]: [&FlatValues; 2], row: usize) -> u32 {
+        let text = |of: &FlatValues| of.text(row).unwrap_or_default().to_owned();
+        let mut find = || nodes.number(&text(cluster), &text(node));
+        let of = cluster.number(row);
+        match self.place(node, row) {
+            Some(Some((known, number))) if *known == of => *number,
+            Some(met) => met.insert((of, find())).1,
+            None => find(),
+        }
+    }
+}
