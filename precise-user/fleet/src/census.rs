@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bucket::{FleetBucket, FleetError};
-use crate::fold::{EventKey, NodeKey};
+use crate::fold::EventKey;
+use crate::met::{InCluster, Met, MetNodes};
 use crate::part::{FleetBatch, FleetPick, read_part};
 use crate::sources::{PartChoice, SpanSources};
 use crate::spread::GROUPS;
@@ -103,39 +104,9 @@ fn column(name: &str) -> Option<FlatColumn> {
     LEDGER.into_iter().find(|column| column.name == name)
 }
 
-/// The nodes that were met, by number.
-#[derive(Debug, Default)]
-pub(crate) struct MetNodes {
-    numbers: FxHashMap<String, FxHashMap<String, u32>>,
-    pub items: Vec<NodeKey>,
-}
-
-impl MetNodes {
-    pub fn number(&mut self, cluster: &str, node: &str) -> u32 {
-        if let Some(number) = self.numbers.get(node).and_then(|of| of.get(cluster)) {
-            return *number;
-        }
-        let number = self.items.len() as u32;
-        self.numbers.entry(node.to_owned()).or_default().insert(cluster.to_owned(), number);
-        self.items.push(NodeKey { node: node.to_owned(), cluster: cluster.to_owned() });
-        number
-    }
-
-    /// Returns nodes as texts, by name.
-    fn shown(&self, numbers: &FxHashSet<u32>) -> Vec<(String, u32)> {
-        let mut keys: Vec<_> =
-            numbers.iter().filter_map(|number| Some((self.items.get(*number as usize)?, *number))).collect();
-        keys.sort();
-        let show = |(NodeKey { node, cluster }, number): (&NodeKey, u32)| {
-            let text = if cluster.is_empty() { node.clone() } else { format!("{cluster}/{node}") };
-            (text, number)
-        };
-        keys.into_iter().take(NAMED).map(show).collect()
-    }
-}
-
-fn node(nodes: &mut MetNodes, batch: &FleetBatch<'_>, row: usize) -> u32 {
-    nodes.number(batch.text(0, row).unwrap_or_default(), batch.text(1, row).unwrap_or_default())
+/// Returns the number of a row's node. Cluster and node are the first columns.
+fn node(nodes: &mut MetNodes, met: &mut Met<InCluster>, batch: &FleetBatch<'_>, row: usize) -> Option<u32> {
+    Some(met.node(nodes, [batch.column(0)?, batch.column(1)?], row))
 }
 
 /// Counts the nodes of a span. `before` is the day before; of the events, only those of `event`.
@@ -148,8 +119,12 @@ pub(crate) fn count(
     let mut nodes = MetNodes::default();
     let (mut expected, mut reported) = (FxHashSet::default(), FxHashSet::default());
     for source in before.parts(PartChoice::of_hours(FleetTable::Ledger)) {
+        let mut met = Met::default();
         read_part(bucket, source.part, &FleetPick::default(), &[CLUSTER, NODE], |batch| {
-            expected.extend(batch.rows().map(|row| node(&mut nodes, batch, row)));
+            if batch.is_first() {
+                met = Met::default();
+            }
+            expected.extend(batch.rows().filter_map(|row| node(&mut nodes, &mut met, batch, row)));
         })?;
     }
     let mut degraded: FxHashMap<u32, Option<String>> = FxHashMap::default();
@@ -157,10 +132,14 @@ pub(crate) fn count(
     let mut columns = vec![CLUSTER, NODE, NODE_GROUP, EVENT, UNIT, KIND];
     columns.extend(["precise", "finding"].into_iter().chain(NUMBERS).filter_map(column));
     for source in sources.parts(PartChoice::of_hours(FleetTable::Ledger)) {
+        let mut met = Met::default();
         read_part(bucket, source.part, &FleetPick::default(), &columns, |batch| {
+            if batch.is_first() {
+                met = Met::default();
+            }
             let mut last = None;
             for row in batch.rows() {
-                let number = node(&mut nodes, batch, row);
+                let Some(number) = node(&mut nodes, &mut met, batch, row) else { continue };
                 reported.insert(number);
                 if event.is_some_and(|event| batch.text(3, row) != Some(event)) {
                     continue;
@@ -183,7 +162,7 @@ pub(crate) fn count(
         })?;
     }
     let silent: FxHashSet<u32> = expected.difference(&reported).copied().collect();
-    let named = nodes.shown(&degraded.keys().copied().collect());
+    let named = nodes.shown(&degraded.keys().copied().collect(), NAMED);
     let finding = |(node, number): (String, u32)| FleetFinding {
         node,
         finding: degraded.get(&number).cloned().flatten(),
@@ -193,7 +172,7 @@ pub(crate) fn count(
         reported: reported.len() as u64,
         known: (reported.len() + silent.len()) as u64,
         silent: silent.len() as u64,
-        silent_nodes: nodes.shown(&silent).into_iter().map(|(node, _)| node).collect(),
+        silent_nodes: nodes.shown(&silent, NAMED).into_iter().map(|(node, _)| node).collect(),
         degraded: degraded.len() as u64,
         degraded_nodes: named.into_iter().map(finding).collect(),
     };

@@ -6,12 +6,11 @@ use precise_capture::{FlatColumn, FlatValues};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError};
-use crate::census::MetNodes;
 use crate::fold::{EventKey, InstructionOp, SampledInstruction};
 
 use crate::hour::FleetHour;
 use crate::manifest::ManifestPart;
-use crate::met::{InCluster, Met, Texts};
+use crate::met::{InCluster, Met, MetNodes, Texts};
 use crate::names::{FunctionName, names};
 use crate::part::{FleetBatch, FleetPick, read_part};
 use crate::question::{AskError, FleetKey, FleetQuestion};

@@ -1,9 +1,9 @@
 //! Texts that rows have, by number.
 
 use precise_capture::FlatValues;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::census::MetNodes;
+use crate::fold::NodeKey;
 
 /// Texts by number; 0 is null.
 #[derive(Default)]
@@ -70,5 +70,46 @@ impl Met<InCluster> {
             Some(met) => met.insert((of, find())).1,
             None => find(),
         }
+    }
+}
+
+/// The nodes that were met, by number.
+#[derive(Debug, Default)]
+pub(crate) struct MetNodes {
+    numbers: FxHashMap<String, FxHashMap<String, u32>>,
+    pub items: Vec<NodeKey>,
+    /// The place of the node that is likely to be met next.
+    next: usize,
+}
+
+impl MetNodes {
+    pub fn number(&mut self, cluster: &str, node: &str) -> u32 {
+        // Each part has its nodes in the same order, so a node is met after the one before it.
+        let next = if self.next < self.items.len() { self.next } else { 0 };
+        if self.items.get(next).is_some_and(|known| known.node == node && known.cluster == cluster) {
+            self.next = next + 1;
+            return next as u32;
+        }
+        if let Some(number) = self.numbers.get(node).and_then(|of| of.get(cluster)) {
+            self.next = *number as usize + 1;
+            return *number;
+        }
+        let number = self.items.len() as u32;
+        self.next = self.items.len() + 1;
+        self.numbers.entry(node.to_owned()).or_default().insert(cluster.to_owned(), number);
+        self.items.push(NodeKey { node: node.to_owned(), cluster: cluster.to_owned() });
+        number
+    }
+
+    /// Returns the first nodes as texts, by name.
+    pub fn shown(&self, numbers: &FxHashSet<u32>, most: usize) -> Vec<(String, u32)> {
+        let mut keys: Vec<_> =
+            numbers.iter().filter_map(|number| Some((self.items.get(*number as usize)?, *number))).collect();
+        keys.sort();
+        let show = |(NodeKey { node, cluster }, number): (&NodeKey, u32)| {
+            let text = if cluster.is_empty() { node.clone() } else { format!("{cluster}/{node}") };
+            (text, number)
+        };
+        keys.into_iter().take(most).map(show).collect()
     }
 }
