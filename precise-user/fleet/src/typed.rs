@@ -68,6 +68,10 @@ impl FleetTypes for NoFleetTypes {
 /// What is known of the object that an instruction accesses.
 type Found = Result<(String, String), String>;
 
+/// The sampled instructions of a function by their distances from its start, with what the samples
+/// did.
+type SampledOffsets = BTreeMap<u64, BTreeSet<InstructionOp>>;
+
 /// The types of the objects that instructions access.
 pub(crate) struct InstructionTypes(FxHashMap<SampledInstruction, Found>);
 
@@ -79,8 +83,7 @@ impl InstructionTypes {
         types: &mut dyn FleetTypes,
     ) -> Self {
         let mut found = FxHashMap::default();
-        let mut functions: BTreeMap<(u64, u64), (u64, BTreeMap<u64, BTreeSet<InstructionOp>>)> =
-            BTreeMap::new();
+        let mut functions: BTreeMap<(u64, u64), (u64, SampledOffsets)> = BTreeMap::new();
         for (instruction, weight) in instructions {
             let SampledInstruction { function, place, op } = instruction;
             match place {
