@@ -118,7 +118,7 @@ pub(crate) fn count(
 ) -> Result<CountedNodes, FleetError> {
     let mut nodes = MetNodes::default();
     let (mut expected, mut reported) = (FxHashSet::default(), FxHashSet::default());
-    for source in before.parts(PartChoice::of_hours(FleetTable::Ledger)) {
+    for source in before.parts(PartChoice::of_table(FleetTable::Ledger)) {
         let mut met = Met::default();
         read_part(bucket, source.part, &FleetPick::default(), &[CLUSTER, NODE], |batch| {
             if batch.is_first() {
@@ -131,7 +131,7 @@ pub(crate) fn count(
     let mut of_events: Vec<(EventKey, FleetLedger, FxHashSet<u32>)> = Vec::new();
     let mut columns = vec![CLUSTER, NODE, NODE_GROUP, EVENT, UNIT, KIND];
     columns.extend(["precise", "finding"].into_iter().chain(NUMBERS).filter_map(column));
-    for source in sources.parts(PartChoice::of_hours(FleetTable::Ledger)) {
+    for source in sources.parts(PartChoice::of_table(FleetTable::Ledger)) {
         let mut met = Met::default();
         read_part(bucket, source.part, &FleetPick::default(), &columns, |batch| {
             if batch.is_first() {

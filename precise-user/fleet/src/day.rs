@@ -3,6 +3,7 @@
 //! The parts of hours are sorted by service. So a day is made one range of services after the
 //! other, each of which fits into memory.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use precise_capture::{FlatBounds, FlatColumn, FlatReader, FlatValues};
@@ -15,10 +16,11 @@ use crate::fold::{
     Sums, SymbolTexts, cycles,
 };
 use crate::hour::FleetDay;
+use crate::ledger::LedgerSums;
 use crate::making::{Made, next, of_inputs, write};
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
-use crate::part::{FleetPick, LIMITS, read_part};
-use crate::tables::{self, FleetTable, SYMBOLS, TIERS};
+use crate::part::{FleetBatch, FleetPick, LIMITS, read_part};
+use crate::tables::{self, FleetTable, LEDGER, SYMBOLS, TIERS};
 
 /// The columns that rows are read from, of both tables: those of latencies have no node and no sums
 /// of latencies, but a group and a bucket.
@@ -85,6 +87,7 @@ pub(crate) fn compact_day(
     making.table(&manifests, FleetTable::Hour)?;
     making.table(&manifests, FleetTable::Latency)?;
     making.table(&manifests, FleetTable::Instruction)?;
+    making.ledger(&manifests)?;
     making.symbols(&manifests)?;
     let made = making.made;
     let samples = manifests.iter().fold(0, |sum: u64, of| sum.saturating_add(of.samples));
@@ -216,10 +219,7 @@ impl Making<'_> {
             let full = std::mem::replace(fold, Fold::new());
             self.flush(table, full)?;
         }
-        self.made.rows_read += add(fold, batch, table, inside).map_err(|Full(what)| FleetError::Encode {
-            name: table.name().to_owned(),
-            what: format!("there are more {what} than a table has room for"),
-        })?;
+        self.made.rows_read += add(fold, batch, table, inside).map_err(|full| too_many(table, &full))?;
         Ok(())
     }
 
@@ -257,6 +257,36 @@ impl Making<'_> {
         Ok(())
     }
 
+    /// Adds up the ledgers of the hours.
+    fn ledger(&mut self, manifests: &[&FleetManifest]) -> Result<(), FleetError> {
+        self.written = 0;
+        let mut fold = Fold::new();
+        for part in manifests.iter().flat_map(|of| of.of_table(FleetTable::Ledger)) {
+            let mut added = Ok(());
+            read_part(self.bucket, part, &FleetPick::default(), &LEDGER, |batch| {
+                for row in batch.rows() {
+                    if added.is_ok() {
+                        added = add_ledger(&mut fold, batch, row);
+                    }
+                }
+            })?;
+            added?;
+            self.made.held = self.made.held.max(fold.bytes().1);
+            if fold.is_full(self.memory) {
+                let full = std::mem::replace(&mut fold, Fold::new());
+                self.flush_ledger(full)?;
+            }
+        }
+        self.flush_ledger(fold)
+    }
+
+    fn flush_ledger(&mut self, mut fold: Fold) -> Result<(), FleetError> {
+        fold.rank();
+        self.write(encode::ledger(FleetTable::DayLedger, &fold, self.day.first())?, None)?;
+        self.written += 1;
+        Ok(())
+    }
+
     /// Writes each function of the day once.
     fn symbols(&mut self, manifests: &[&FleetManifest]) -> Result<(), FleetError> {
         self.written = 0;
@@ -287,6 +317,44 @@ impl Making<'_> {
         self.written += 1;
         Ok(())
     }
+}
+
+fn too_many(table: FleetTable, Full(what): &Full) -> FleetError {
+    let what = format!("there are more {what} than a table has room for");
+    FleetError::Encode { name: table.name().to_owned(), what }
+}
+
+/// Adds a row of [`LEDGER`].
+fn add_ledger(fold: &mut Fold, batch: &FleetBatch<'_>, row: usize) -> Result<(), FleetError> {
+    let at = |name: &str| LEDGER.iter().position(|column| column.name == name).unwrap_or(usize::MAX);
+    let maybe = |name| batch.number(at(name), row);
+    let number = |name| maybe(name).unwrap_or(0);
+    let text = |name| batch.text(at(name), row).unwrap_or_default().to_owned();
+    let wrong = |what: String| FleetError::Encode { name: FleetTable::DayLedger.name().to_owned(), what };
+    let losses = batch.text(at("losses"), row).map_or_else(|| Ok(BTreeMap::new()), serde_json::from_str);
+    let losses = losses.map_err(|error| wrong(format!("the losses of an hour cannot be parsed: {error}")))?;
+    let sums = LedgerSums {
+        captures: number("captures"),
+        sampled_ns: number("sampled_ns"),
+        cpus: u32::try_from(number("cpus")).unwrap_or(u32::MAX),
+        expected: maybe("expected"),
+        arrived: number("arrived"),
+        kept: number("kept"),
+        rejected: number("rejected"),
+        lost: number("lost"),
+        missed: number("missed"),
+        discarded: number("discarded"),
+        samples: number("samples"),
+        losses,
+        precise: number("precise") == 1,
+        finding: batch.text(at("finding"), row).map(str::to_owned),
+    };
+    let full = |full| too_many(FleetTable::DayLedger, &full);
+    let node = fold.node(NodeKey { node: text("node"), cluster: text("cluster") }).map_err(full)?;
+    let event = EventKey { event: text("event"), unit: text("unit"), kind: text("kind") };
+    let event = fold.event(event).map_err(full)?;
+    fold.add_ledger((node, event), sums);
+    Ok(())
 }
 
 /// What is known of the texts of a batch, by their places in it.

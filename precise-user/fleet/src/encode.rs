@@ -290,7 +290,11 @@ pub(crate) fn latencies(
 }
 
 /// Encodes the ledger of a fold that was ranked.
-pub(crate) fn ledger(fold: &Fold, hour: FleetHour) -> Result<Option<EncodedPart>, FleetError> {
+pub(crate) fn ledger(
+    table: FleetTable,
+    fold: &Fold,
+    hour: FleetHour,
+) -> Result<Option<EncodedPart>, FleetError> {
     let all: Vec<((u32, u32), &LedgerSums)> = fold.ledger.iter().map(|(key, sums)| (*key, sums)).collect();
     let nodes = &fold.nodes.items;
     let columns = |rows: &[((u32, u32), &LedgerSums)]| {
@@ -323,7 +327,7 @@ pub(crate) fn ledger(fold: &Fold, hour: FleetHour) -> Result<Option<EncodedPart>
             of.own(|r| r.1.finding.clone()),
         ]
     };
-    encode(FleetTable::Ledger, &all, columns)
+    encode(table, &all, columns)
 }
 
 /// Encodes symbols that are sorted by id.

@@ -1,6 +1,7 @@
 //! Rows that are added up in memory: keys as numbers, and the texts behind them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::hash::Hash;
 
 use precise_model::Interner;
@@ -331,6 +332,14 @@ impl Fold {
 
     pub fn text(of: &mut Numbered<String>, text: &str) -> Result<u32, Full> {
         of.number(text.to_owned(), text.len())
+    }
+
+    /// Adds to the ledger of a node and an event.
+    pub fn add_ledger(&mut self, of: (u32, u32), sums: LedgerSums) {
+        match self.ledger.entry(of) {
+            Entry::Occupied(mut entry) => entry.get_mut().add(sums),
+            Entry::Vacant(entry) => drop(entry.insert(sums)),
+        }
     }
 
     pub fn place(&mut self, of: SampledInstruction) -> Result<u32, Full> {

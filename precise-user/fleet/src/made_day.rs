@@ -56,8 +56,9 @@ impl MadeDay {
             put(encode::symbols(&symbols)?, None)?;
             put(encode::latencies(FleetTable::DayLatency, &fold, hour)?, None)?;
             if number == 0 {
+                put(encode::ledger(FleetTable::DayLedger, &fold, hour)?, None)?;
                 for hour in self.day.hours() {
-                    let Some(part) = encode::ledger(&fold, hour)? else { continue };
+                    let Some(part) = encode::ledger(FleetTable::Ledger, &fold, hour)? else { continue };
                     let name = part.table.of_hour(hour, "made");
                     let part = making::write(bucket, name, part)?;
                     let manifest = FleetManifest { parts: vec![part], ..FleetManifest::default() };

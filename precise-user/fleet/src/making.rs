@@ -271,7 +271,7 @@ impl<'a> Making<'a> {
             encode::rows(FleetTable::Hour, &fold, &fold.rows, hour)?,
             encode::latencies(FleetTable::Latency, &fold, hour)?,
             encode::instructions(FleetTable::Instruction, &fold, hour)?,
-            encode::ledger(&fold, hour)?,
+            encode::ledger(FleetTable::Ledger, &fold, hour)?,
             encode::symbols(&symbols)?,
             encode::inputs(&lines)?,
         ];

@@ -303,10 +303,7 @@ impl<'a> Reading<'a> {
                 Portion { before, inside, total: before.saturating_add(inside).saturating_add(after) };
             let mut sums = LedgerSums::of(event, if portion.total > 0 { portion } else { by_time });
             (sums.samples, sums.sampled_ns, sums.cpus) = (portion.inside, inside, meta.machine.cpus);
-            match self.fold.ledger.entry((self.node, number)) {
-                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().add(sums),
-                std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(sums)),
-            }
+            self.fold.add_ledger((self.node, number), sums);
         }
         samples
     }

@@ -41,9 +41,9 @@ pub(crate) struct PartChoice {
 }
 
 impl PartChoice {
-    /// Returns the parts of hours.
-    pub const fn of_hours(table: FleetTable) -> Self {
-        Self { table, tier: 0, hourly: true, nodes: false }
+    /// Returns the parts of a table.
+    pub const fn of_table(table: FleetTable) -> Self {
+        Self { table, tier: 0, hourly: false, nodes: false }
     }
 
     /// Returns the table and the tier of a day that is read instead of its hours; `None` if the day
@@ -55,6 +55,9 @@ impl PartChoice {
             FleetTable::Hour if self.tier == 0 && !self.nodes && grouped() => (FleetTable::DayGroup, None),
             FleetTable::Hour => (FleetTable::Day, Some(self.tier)),
             FleetTable::Latency => (FleetTable::DayLatency, None),
+            FleetTable::Ledger if day.of_table(FleetTable::DayLedger).next().is_some() => {
+                (FleetTable::DayLedger, None)
+            }
             FleetTable::Instruction if day.instructions => (FleetTable::DayInstruction, None),
             _ => return None,
         };

@@ -42,6 +42,8 @@ precise_model::catalogue! {
         DayLatency => ("day-latency", &HISTOGRAM),
         /// Samples of a day by group of nodes instead of node: for questions about all nodes.
         DayGroup => ("day-group", &GROUPED),
+        /// What became of the samples of a day, by node and event.
+        DayLedger => ("day-ledger", &LEDGER),
         /// Samples of an hour by instruction, of events that sample accesses to memory.
         Instruction => ("instruction", &INSTRUCTIONS),
         /// Samples of a day by instruction.
@@ -241,7 +243,7 @@ const fn samples(name: &'static str, doc: &'static str) -> FlatColumn {
     FlatColumn::must(name, ColumnType::I64, doc)
 }
 
-/// The columns of [`FleetTable::Ledger`].
+/// The columns of [`FleetTable::Ledger`] and [`FleetTable::DayLedger`].
 pub const LEDGER: [FlatColumn; 21] = [
     TIME,
     CLUSTER,
