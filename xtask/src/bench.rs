@@ -118,7 +118,7 @@ enum Bench {
         /// Number of rows of a capture
         #[arg(long, default_value_t = 3000)]
         rows: u32,
-        /// Number of nodes of the large fleet, each with 24 rows of each of 200 services in a day:
+        /// Number of nodes of the large fleet, each with 26 rows of each of 200 services in a day:
         /// 10,000 for 48 million rows
         #[arg(long, default_value_t = 1000)]
         large: u32,
@@ -203,7 +203,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             bench.arg(&precise).args([nodes, hours, rows].map(|number| number.to_string()));
             process::run(&mut bench)?;
             let mut ask = program("bench-fleet-ask");
-            process::run(ask.arg(precise).args([large.to_string().as_str(), "24"]))
+            process::run(ask.arg(precise).args([large.to_string().as_str(), "26"]))
         }
         Bench::Types { ref page } => {
             let precise = release()?;
