@@ -12,7 +12,7 @@ use crate::question::{AskError, FleetKey, FleetQuestion};
 use crate::sources::SpanSources;
 use crate::span::FleetSpan;
 use crate::sums::Gathered;
-use crate::tables::{FleetTable, THINNER};
+use crate::tables::THINNER;
 
 /// What was asked, of which nodes, and what was read for the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -105,8 +105,7 @@ impl OpenedTables {
             return Err(AskError::NoSamples { what, span });
         }
         let hourly = question.has(FleetKey::Hour);
-        let types = question.samples(tier).table == FleetTable::Instruction;
-        let lacking = if types { self.sources.without_instructions() } else { Vec::new() };
+        let lacking = if question.has_types() { self.sources.without_instructions() } else { Vec::new() };
         Ok(FleetAsked {
             service: service.clone(),
             event: event.clone(),

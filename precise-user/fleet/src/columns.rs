@@ -1,6 +1,7 @@
 //! The columns that are read of a capture, and what their values say about a row.
 
 use precise_capture::{Column, FlatValues};
+use precise_model::sampled::is_fetch;
 use serde::Deserialize;
 
 use crate::fold::SymbolTexts;
@@ -8,8 +9,6 @@ use crate::service::OwnerTexts;
 
 /// The longest name of a service or a function that is kept, in bytes.
 const LONGEST: usize = 4096;
-/// The longest instruction, in bytes (Intel SDM 2A, §2.3.11).
-const LONGEST_INSTRUCTION: u64 = 15;
 
 /// Declares columns that are read of a capture, and their values in a batch.
 macro_rules! columns {
@@ -31,6 +30,7 @@ macro_rules! columns {
         }
     };
 }
+
 columns! {
     /// The columns that are read of a capture.
     COLUMNS, Columns:
@@ -131,8 +131,7 @@ impl AccessColumns<'_> {
 
     /// Returns whether a sample is about the bytes of its own instruction, as a page fault may be.
     pub fn is_fetch(&self, row: usize) -> bool {
-        let distance = self.address.number(row).zip(self.ip.number(row));
-        let distance = distance.and_then(|(address, ip)| address.checked_sub(ip));
-        distance.is_some_and(|distance| distance < LONGEST_INSTRUCTION)
+        let both = self.ip.number(row).zip(self.address.number(row));
+        both.is_some_and(|(ip, address)| is_fetch(ip, address))
     }
 }

@@ -13,7 +13,7 @@ use crate::bucket::{FleetBucket, FleetError, with_ranges};
 use crate::encode::{self, EncodedPart};
 use crate::fold::{
     EventKey, Fold, Full, InstructionKey, InstructionOp, LatencyKey, NodeKey, RowKey, SampledInstruction,
-    Sums, SymbolTexts, cycles,
+    Sums, SymbolTexts, cycles, once,
 };
 use crate::hour::FleetDay;
 use crate::ledger::LedgerSums;
@@ -91,8 +91,8 @@ pub(crate) fn compact_day(
     making.symbols(&manifests)?;
     let made = making.made;
     let samples = manifests.iter().fold(0, |sum: u64, of| sum.saturating_add(of.samples));
-    // A day is made anew: of the old manifest, only its number stays.
     let instructions = manifests.iter().all(|of| of.instructions);
+    // A day is made anew: of the old manifest, only its number stays.
     let old = newest.map(|of| FleetManifest {
         period: of.period,
         generation: of.generation,
@@ -381,7 +381,8 @@ impl BatchValues<'_> {
         self.0.get(at).and_then(|of| of.text(row)).unwrap_or_default()
     }
 
-    /// Returns the sums whose four columns begin at this place.
+    /// Returns the sums in these columns, and whether the samples have a latency. The largest one
+    /// is beside the sum of latencies.
     fn sums(&self, [count, weight, latency]: [usize; 3], row: usize) -> (bool, Sums) {
         let number = |at| self.number(at, row);
         let latency_sum = number(latency);
@@ -405,27 +406,15 @@ impl BatchTexts {
         row: usize,
         inside: impl Fn(&str) -> bool,
     ) -> Result<Option<(u32, u32)>, Full> {
-        let of = values.number(0, row);
-        let service = match self.services.get(&of) {
-            Some(service) => *service,
-            None => {
-                let name = values.text(0, row);
-                let service = if inside(name) { Some(Fold::text(&mut fold.services, name)?) } else { None };
-                self.services.insert(of, service);
-                service
-            }
-        };
+        let service = once(&mut self.services, values.number(0, row), || {
+            let name = values.text(0, row);
+            inside(name).then(|| Fold::text(&mut fold.services, name)).transpose()
+        })?;
         let Some(service) = service else { return Ok(None) };
-        let of = [1, 2, 3].map(|at| values.number(at, row));
-        let event = match self.events.get(&of) {
-            Some(event) => *event,
-            None => {
-                let [event, unit, kind] = [1, 2, 3].map(|at| values.text(at, row).to_owned());
-                let event = fold.event(EventKey { event, unit, kind })?;
-                self.events.insert(of, event);
-                event
-            }
-        };
+        let event = once(&mut self.events, [1, 2, 3].map(|at| values.number(at, row)), || {
+            let [event, unit, kind] = [1, 2, 3].map(|at| values.text(at, row).to_owned());
+            fold.event(EventKey { event, unit, kind })
+        })?;
         Ok(Some((service, event)))
     }
 
@@ -459,31 +448,16 @@ impl BatchTexts {
         is_latency: bool,
     ) -> Result<(), Full> {
         let number = |at| values.number(at, row);
-        let of = number(5);
-        let level = match self.levels.get(&of) {
-            Some(level) => *level,
-            None => {
-                let level = Fold::text(&mut fold.levels, values.text(5, row))?;
-                self.levels.insert(of, level);
-                level
-            }
-        };
+        let level = once(&mut self.levels, number(5), || Fold::text(&mut fold.levels, values.text(5, row)))?;
         let function = number(4).unwrap_or(0);
-        let of = [number(6), if is_latency { None } else { number(9) }];
-        let place = match self.places.get(&of) {
-            Some(place) => *place,
-            None => {
-                let cluster = values.text(6, row);
-                let place = if is_latency {
-                    Fold::text(&mut fold.clusters, cluster)?
-                } else {
-                    let node = values.text(9, row).to_owned();
-                    fold.node(NodeKey { node, cluster: cluster.to_owned() })?
-                };
-                self.places.insert(of, place);
-                place
+        let node = if is_latency { None } else { number(9) };
+        let place = once(&mut self.places, [number(6), node], || {
+            let cluster = values.text(6, row);
+            if is_latency {
+                return Fold::text(&mut fold.clusters, cluster);
             }
-        };
+            fold.node(NodeKey { node: values.text(9, row).to_owned(), cluster: cluster.to_owned() })
+        })?;
         if is_latency {
             let [group, bucket] = [9, 10].map(|at| number(at).unwrap_or(0) as u8);
             let key =

@@ -55,6 +55,20 @@ fn encode<T>(
     Ok(Some(EncodedPart { table, tier: None, bytes, rows: all.len() as u64, services: None }))
 }
 
+/// Encodes a table that is sorted by service, with the names of the first and the last one.
+/// `service` returns the number of a row's service.
+fn by_service<T>(
+    table: FleetTable,
+    fold: &Fold,
+    all: &[T],
+    service: impl Fn(&T) -> u32,
+    columns: impl Fn(&[T]) -> Vec<ColumnValues>,
+) -> Result<Option<EncodedPart>, FleetError> {
+    let name = |row: &T| fold.services.items.get(service(row) as usize).cloned();
+    let services = all.first().and_then(name).zip(all.last().and_then(name));
+    Ok(encode(table, all, columns)?.map(|encoded| EncodedPart { services, ..encoded }))
+}
+
 /// Makes columns of some rows.
 struct Columns<'a, T>(&'a [T]);
 
@@ -87,6 +101,12 @@ impl<T> Columns<'_, T> {
         ColumnValues::Texts(DistinctTexts::new(self.0.iter().map(key).collect(), distinct))
     }
 
+    /// The columns of events by their numbers: event, unit and kind.
+    fn events(&self, fold: &Fold, number: impl Fn(&T) -> u32 + Copy) -> [ColumnValues; 3] {
+        let part: [fn(&EventKey) -> &String; 3] = [|key| &key.event, |key| &key.unit, |key| &key.kind];
+        part.map(|text| self.texts(fold.events.items.iter().map(text), number, false))
+    }
+
     /// A column of texts of which each row has its own; `None` is null.
     fn own(&self, text: impl Fn(&T) -> Option<String>) -> ColumnValues {
         let (mut interner, mut distinct) = (Interner::default(), Vec::new());
@@ -112,16 +132,14 @@ pub(crate) fn rows(
     let columns = |rows: &[(u128, Sums)]| {
         let rows: Vec<(RowKey, Sums)> = rows.iter().map(|(key, sums)| (RowKey::of(*key), *sums)).collect();
         let of = Columns(&rows);
-        let event = |text: fn(&EventKey) -> &String| {
-            of.texts(fold.events.items.iter().map(text), |r| r.0.event, false)
-        };
+        let [event, unit, kind] = of.events(fold, |r| r.0.event);
         vec![
             of.hour(hour),
             of.texts(fold.nodes.items.iter().map(|key| &key.cluster), |r| r.0.node, true),
             of.texts(fold.services.items.iter(), |r| r.0.service, true),
-            event(|key| &key.event),
-            event(|key| &key.unit),
-            event(|key| &key.kind),
+            event,
+            unit,
+            kind,
             of.large(|r| Some(r.0.function)),
             of.texts(fold.levels.items.iter(), |r| r.0.level, true),
             of.texts(fold.nodes.items.iter().map(|key| &key.node), |r| r.0.node, true),
@@ -132,12 +150,7 @@ pub(crate) fn rows(
             of.small(|r| r.0.timed.then_some(r.1.latency_max)),
         ]
     };
-    let ends = rows.first().zip(rows.last()).map(|(first, last)| [first.0, last.0]);
-    let encoded = encode(table, rows, columns)?;
-    Ok(encoded.map(|encoded| EncodedPart {
-        services: services(fold, ends.map(|e| e.map(|key| RowKey::of(key).service))),
-        ..encoded
-    }))
+    by_service(table, fold, rows, |row| RowKey::of(row.0).service, columns)
 }
 
 /// The key of rows by group of nodes: that of the rows without the node, then cluster, group, and
@@ -173,16 +186,14 @@ pub(crate) fn grouped(
         let rows: Vec<(RowKey, GroupedKey, Sums)> =
             rows.iter().map(|(key, sums)| (RowKey::of_without_node(key.0), *key, *sums)).collect();
         let of = Columns(&rows);
-        let event = |text: fn(&EventKey) -> &String| {
-            of.texts(fold.events.items.iter().map(text), |r| r.0.event, false)
-        };
+        let [event, unit, kind] = of.events(fold, |r| r.0.event);
         vec![
             of.hour(hour),
             of.texts(clusters.iter(), |r| r.1.1, true),
             of.texts(fold.services.items.iter(), |r| r.0.service, true),
-            event(|key| &key.event),
-            event(|key| &key.unit),
-            event(|key| &key.kind),
+            event,
+            unit,
+            kind,
             of.large(|r| Some(r.0.function)),
             of.texts(fold.levels.items.iter(), |r| r.0.level, true),
             of.small(|r| Some(r.1.2.into())),
@@ -192,12 +203,7 @@ pub(crate) fn grouped(
             of.small(|r| r.1.3.then_some(r.2.latency_max)),
         ]
     };
-    let ends = all.first().zip(all.last()).map(|(first, last)| [first.0.0, last.0.0]);
-    let encoded = encode(FleetTable::DayGroup, &all, columns)?;
-    Ok(encoded.map(|encoded| EncodedPart {
-        services: services(fold, ends.map(|e| e.map(|key| RowKey::of_without_node(key).service))),
-        ..encoded
-    }))
+    by_service(FleetTable::DayGroup, fold, &all, |row| RowKey::of_without_node(row.0.0).service, columns)
 }
 
 /// Encodes the samples by instruction of a fold that was ranked and added up.
@@ -206,7 +212,7 @@ pub(crate) fn instructions(
     fold: &Fold,
     hour: FleetHour,
 ) -> Result<Option<EncodedPart>, FleetError> {
-    let ops = InstructionOp::WORDS.map(str::to_owned);
+    let ops = InstructionOp::ALL.map(|op| op.word().to_owned());
     let columns = |rows: &[(u128, Sums)]| {
         let place = |number: u32| fold.places.items.get(number as usize).copied().unwrap_or_default();
         let row = |(key, sums): &(u128, Sums)| {
@@ -215,15 +221,13 @@ pub(crate) fn instructions(
         };
         let rows: Vec<(InstructionKey, SampledInstruction, Sums)> = rows.iter().map(row).collect();
         let of = Columns(&rows);
-        let event = |text: fn(&EventKey) -> &String| {
-            of.texts(fold.events.items.iter().map(text), |r| r.0.event, false)
-        };
+        let [event, unit, kind] = of.events(fold, |r| r.0.event);
         vec![
             of.hour(hour),
             of.texts(fold.services.items.iter(), |r| r.0.service, true),
-            event(|key| &key.event),
-            event(|key| &key.unit),
-            event(|key| &key.kind),
+            event,
+            unit,
+            kind,
             of.large(|r| Some(r.1.function)),
             of.large(|r| r.1.place.map(|(start, _)| start)),
             of.large(|r| r.1.place.map(|(_, offset)| offset)),
@@ -235,19 +239,7 @@ pub(crate) fn instructions(
             of.small(|r| r.0.timed.then_some(r.2.latency_max)),
         ]
     };
-    let all = &fold.instructions;
-    let ends = all.first().zip(all.last()).map(|(first, last)| [first.0, last.0]);
-    let encoded = encode(table, all, columns)?;
-    Ok(encoded.map(|encoded| EncodedPart {
-        services: services(fold, ends.map(|e| e.map(|key| InstructionKey::of(key).service))),
-        ..encoded
-    }))
-}
-
-/// Returns the names of the first and the last service.
-fn services(fold: &Fold, ends: Option<[u32; 2]>) -> Option<(String, String)> {
-    let [first, last] = ends?.map(|number| fold.services.items.get(number as usize).cloned());
-    Some((first?, last?))
+    by_service(table, fold, &fold.instructions, |row| InstructionKey::of(row.0).service, columns)
 }
 
 /// Encodes the latencies of a fold that was ranked and added up.
@@ -260,17 +252,15 @@ pub(crate) fn latencies(
         let rows: Vec<(LatencyKey, [u64; 2])> =
             rows.iter().map(|(key, sums)| (LatencyKey::of(*key), *sums)).collect();
         let of = Columns(&rows);
-        let event = |text: fn(&EventKey) -> &String| {
-            of.texts(fold.events.items.iter().map(text), |r| r.0.event, false)
-        };
+        let [event, unit, kind] = of.events(fold, |r| r.0.event);
         let low = |bucket: u8| u32::try_from(latency::lower(bucket.into())).unwrap_or(u32::MAX);
         vec![
             of.hour(hour),
             of.texts(fold.clusters.items.iter(), |r| r.0.cluster, true),
             of.texts(fold.services.items.iter(), |r| r.0.service, true),
-            event(|key| &key.event),
-            event(|key| &key.unit),
-            event(|key| &key.kind),
+            event,
+            unit,
+            kind,
             of.large(|r| Some(r.0.function)),
             of.texts(fold.levels.items.iter(), |r| r.0.level, true),
             of.small(|r| Some(r.0.group.into())),
@@ -280,13 +270,7 @@ pub(crate) fn latencies(
             of.large(|r| Some(r.1[1])),
         ]
     };
-    let all = &fold.latencies;
-    let ends = all.first().zip(all.last()).map(|(first, last)| [first.0, last.0]);
-    let encoded = encode(table, all, columns)?;
-    Ok(encoded.map(|encoded| EncodedPart {
-        services: services(fold, ends.map(|e| e.map(|key| LatencyKey::of(key).service))),
-        ..encoded
-    }))
+    by_service(table, fold, &fold.latencies, |row| LatencyKey::of(row.0).service, columns)
 }
 
 /// Encodes the ledger of a fold that was ranked.
@@ -299,8 +283,7 @@ pub(crate) fn ledger(
     let nodes = &fold.nodes.items;
     let columns = |rows: &[((u32, u32), &LedgerSums)]| {
         let of = Columns(rows);
-        let event =
-            |text: fn(&EventKey) -> &String| of.texts(fold.events.items.iter().map(text), |r| r.0.1, false);
+        let [event, unit, kind] = of.events(fold, |r| r.0.1);
         let group =
             |node: u32| nodes.get(node as usize).map(|key| node_group(&key.cluster, &key.node).into());
         vec![
@@ -308,9 +291,9 @@ pub(crate) fn ledger(
             of.texts(nodes.iter().map(|key| &key.cluster), |r| r.0.0, true),
             of.texts(nodes.iter().map(|key| &key.node), |r| r.0.0, true),
             of.small(|r| group(r.0.0)),
-            event(|key| &key.event),
-            event(|key| &key.unit),
-            event(|key| &key.kind),
+            event,
+            unit,
+            kind,
             of.large(|r| Some(r.1.captures)),
             of.large(|r| Some(r.1.sampled_ns)),
             of.small(|r| Some(r.1.cpus)),

@@ -1,7 +1,6 @@
 //! Rows that are added up in memory: keys as numbers, and the texts behind them.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, btree_map, hash_map};
 use std::hash::Hash;
 
 use precise_model::Interner;
@@ -195,30 +194,29 @@ pub(crate) struct SampledInstruction {
     pub op: InstructionOp,
 }
 
-/// What a sampled access did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum InstructionOp {
-    /// It was not reported, or was something else.
-    #[default]
-    Unknown,
-    Load,
-    Store,
-    /// The sample is about the bytes of the instruction itself.
-    Fetch,
+precise_model::catalogue! {
+    /// What a sampled access did, with its word; an empty one is null.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub(crate) enum InstructionOp: &'static str {
+        /// It was not reported, or was something else.
+        #[default]
+        Unknown => "",
+        Load => "LOAD",
+        Store => "STORE",
+        /// The sample is about the bytes of the instruction itself.
+        Fetch => "FETCH",
+    }
 }
 
 impl InstructionOp {
-    /// The words of the column, by number; an empty text is null.
-    pub const WORDS: [&str; 4] = ["", "LOAD", "STORE", "FETCH"];
+    /// Returns the word of the column.
+    pub const fn word(self) -> &'static str {
+        self.entry()
+    }
 
     /// Returns what a word says.
     pub fn parse(word: Option<&str>) -> Self {
-        match word {
-            Some("LOAD") => Self::Load,
-            Some("STORE") => Self::Store,
-            Some("FETCH") => Self::Fetch,
-            _ => Self::Unknown,
-        }
+        Self::ALL.into_iter().find(|op| Some(op.word()) == word).unwrap_or_default()
     }
 }
 
@@ -337,8 +335,8 @@ impl Fold {
     /// Adds to the ledger of a node and an event.
     pub fn add_ledger(&mut self, of: (u32, u32), sums: LedgerSums) {
         match self.ledger.entry(of) {
-            Entry::Occupied(mut entry) => entry.get_mut().add(sums),
-            Entry::Vacant(entry) => drop(entry.insert(sums)),
+            btree_map::Entry::Occupied(mut entry) => entry.get_mut().add(sums),
+            btree_map::Entry::Vacant(entry) => drop(entry.insert(sums)),
         }
     }
 
@@ -451,6 +449,18 @@ impl Fold {
             same
         });
     }
+}
+
+/// Returns the number of a key, which is found once.
+pub(crate) fn once<K: Eq + Hash, V: Copy>(
+    known: &mut FxHashMap<K, V>,
+    key: K,
+    find: impl FnOnce() -> Result<V, Full>,
+) -> Result<V, Full> {
+    Ok(match known.entry(key) {
+        hash_map::Entry::Occupied(entry) => *entry.get(),
+        hash_map::Entry::Vacant(entry) => *entry.insert(find()?),
+    })
 }
 
 /// Sorts rows by their keys, and adds up those of equal ones.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use precise_capture::{FlatColumn, FlatValues};
+use precise_model::Interner;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError};
 use crate::fold::{EventKey, InstructionOp, SampledInstruction};
-
 use crate::hour::FleetHour;
 use crate::manifest::ManifestPart;
 use crate::met::{InCluster, Met, MetNodes, Texts};
@@ -57,7 +57,7 @@ pub(crate) struct Gather<S> {
     levels: Texts,
     nodes: MetNodes,
     instructions: Vec<SampledInstruction>,
-    numbers: FxHashMap<SampledInstruction, u32>,
+    numbers: Interner,
     /// Whether the rows have nodes.
     has_nodes: bool,
     pub sections: Vec<GatheredSection<S>>,
@@ -94,7 +94,7 @@ impl Places {
     /// Returns the columns that are read for a question, and the places of those of keys. `nodes`:
     /// whether nodes are among them.
     fn of<S: Gathered>(question: &FleetQuestion, nodes: bool) -> (Vec<FlatColumn>, Self) {
-        let types = question.by.iter().any(|key| key.is_of_types());
+        let types = question.has_types();
         let mut columns = vec![
             tables::EVENT,
             tables::UNIT,
@@ -133,7 +133,7 @@ impl<S: Gathered> Gather<S> {
         tier: u8,
     ) -> Result<Self, AskError> {
         let wanted = S::parts(question, tier);
-        let types = wanted.table == FleetTable::Instruction;
+        let types = question.has_types();
         if let Some(key) = question.by.iter().find(|key| types && !key.goes_with_types()) {
             return Err(AskError::NotWithTypes(*key));
         }
@@ -146,7 +146,7 @@ impl<S: Gathered> Gather<S> {
             levels: Texts::default(),
             nodes: MetNodes::default(),
             instructions: Vec::new(),
-            numbers: FxHashMap::default(),
+            numbers: Interner::default(),
             has_nodes: wanted.table == FleetTable::Hour && (wanted.nodes || question.service.is_some()),
             sections: Vec::new(),
             rows: 0,
@@ -218,10 +218,7 @@ impl<S: Gathered> Gather<S> {
             if let Some(op) = op {
                 let op = met.ops.number(op, row, InstructionOp::parse);
                 let of = SampledInstruction { function, place: number(start).zip(number(offset)), op };
-                numbers.instruction = *self.numbers.entry(of).or_insert_with(|| {
-                    self.instructions.push(of);
-                    self.instructions.len() as u32 - 1
-                });
+                numbers.instruction = self.numbers.intern(&mut self.instructions, of);
             }
             if let Some(service) = service {
                 numbers.service = met.services.number(service, row, |text| self.services.number(text));
@@ -328,7 +325,7 @@ impl<S: Gathered> Gather<S> {
         let mut each = size_of::<(GroupNumbers, S)>() + size_of::<(GroupNumbers, u32)>() * 2;
         if !self.instructions.is_empty() {
             // Each instruction has a group.
-            each += size_of::<SampledInstruction>() + size_of::<(SampledInstruction, u32)>() * 2;
+            each += size_of::<SampledInstruction>() + Interner::BYTES;
         }
         let groups = self.sections.iter().map(|section| section.sums.len()).sum::<usize>();
         if groups * each + self.held <= self.memory {
@@ -371,10 +368,7 @@ impl<S: Gathered> Gather<S> {
             section.groups.clear();
             for (at, (numbers, _)) in section.sums.iter_mut().enumerate() {
                 let of = all.get(numbers.instruction as usize).copied().unwrap_or_default();
-                numbers.instruction = *self.numbers.entry(of).or_insert_with(|| {
-                    self.instructions.push(of);
-                    self.instructions.len() as u32 - 1
-                });
+                numbers.instruction = self.numbers.intern(&mut self.instructions, of);
                 section.groups.insert(*numbers, at as u32);
             }
         }

@@ -82,7 +82,7 @@ pub fn fleet_latency(
     bucket: &Arc<dyn FleetBucket>,
     question: &FleetQuestion,
 ) -> Result<FleetLatency, AskError> {
-    if question.by.iter().any(|key| key.is_of_types()) {
+    if question.has_types() {
         return Err(AskError::NoTypesOfLatencies);
     }
     let opened = OpenedTables::new(bucket, question, question.span)?;

@@ -62,8 +62,8 @@ pub(crate) type InCluster = (Option<u64>, u32);
 impl Met<InCluster> {
     /// Returns the number of a row's node.
     pub fn node(&mut self, nodes: &mut MetNodes, [cluster, node]: [&FlatValues; 2], row: usize) -> u32 {
-        let text = |of: &FlatValues| of.text(row).unwrap_or_default().to_owned();
-        let mut find = || nodes.number(&text(cluster), &text(node));
+        let mut find =
+            || nodes.number(cluster.text(row).unwrap_or_default(), node.text(row).unwrap_or_default());
         let of = cluster.number(row);
         match self.place(node, row) {
             Some(Some((known, number))) if *known == of => *number,

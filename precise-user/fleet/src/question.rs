@@ -116,10 +116,14 @@ impl FleetQuestion {
         self.by.contains(&key)
     }
 
+    /// Returns whether the answer needs the types of objects.
+    pub(crate) fn has_types(&self) -> bool {
+        self.by.iter().any(|key| key.is_of_types())
+    }
+
     /// Returns which rows of samples are read.
     pub(crate) fn samples(&self, tier: u8) -> PartChoice {
-        let types = self.by.iter().any(|key| key.is_of_types());
-        let table = if types { FleetTable::Instruction } else { FleetTable::Hour };
+        let table = if self.has_types() { FleetTable::Instruction } else { FleetTable::Hour };
         PartChoice { table, tier, hourly: self.has(FleetKey::Hour), nodes: self.has(FleetKey::Node) }
     }
 

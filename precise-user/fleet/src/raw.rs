@@ -9,9 +9,9 @@ use precise_model::Meta;
 use precise_model::words::Served;
 use rustc_hash::FxHashMap;
 
-use crate::accesses::{InstructionRow, RowInstructions};
-use crate::columns::{COLUMNS, Columns, short};
-use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, cycles};
+use crate::accesses::RowInstructions;
+use crate::columns::{AccessColumns, COLUMNS, Columns, short};
+use crate::fold::{EventKey, Fold, Full, InstructionKey, LatencyKey, NodeKey, RowKey, Sums, cycles, once};
 use crate::hash::node_group;
 use crate::hour::FleetHour;
 use crate::ledger::{LedgerSums, Portion};
@@ -209,6 +209,8 @@ impl<'a> Reading<'a> {
         let wrong = |what: &str| Stopped::Wrong(what.to_owned());
         let (values, own) = values.split_at(COLUMNS.len().min(values.len()));
         let columns = Columns::of(values).ok_or_else(|| wrong("a column is missing"))?;
+        // Other columns are read if an event of the capture samples accesses.
+        let own = AccessColumns::of(own);
         self.accesses.begin_batch();
         let mut services: FxHashMap<[Option<u64>; 2], u32> = FxHashMap::default();
         let mut functions: FxHashMap<[Option<u64>; 4], u64> = FxHashMap::default();
@@ -234,24 +236,11 @@ impl<'a> Reading<'a> {
                 Place::After => continue,
             }
             let owner = [columns.cgroup, columns.pod].map(|column| column.number(row));
-            let service = match services.get(&owner) {
-                Some(service) => *service,
-                None => {
-                    let service = Fold::text(&mut self.fold.services, &columns.service(row))?;
-                    services.insert(owner, service);
-                    service
-                }
-            };
+            let find = || Fold::text(&mut self.fold.services, &columns.service(row));
+            let service = once(&mut services, owner, find)?;
             let names = [columns.build_id, columns.module, columns.function, columns.reason];
             let names = names.map(|column| column.number(row));
-            let function = match functions.get(&names) {
-                Some(function) => *function,
-                None => {
-                    let function = self.fold.symbol(columns.symbol(row));
-                    functions.insert(names, function);
-                    function
-                }
-            };
+            let function = *functions.entry(names).or_insert_with(|| self.fold.symbol(columns.symbol(row)));
             let source = columns.source.number(row);
             let level = self.level(source)?;
             let latency_sum = columns.latency_sum.number(row);
@@ -263,9 +252,11 @@ impl<'a> Reading<'a> {
             let latency_max = cycles(latency_max);
             let sums = Sums { count, weight, latency_sum: latency_sum.unwrap_or(0), latency_max };
             self.fold.rows.push((key.pack(), sums));
-            let group = self.group;
-            let access = InstructionRow { event_of_capture, service, event, group, timed, source, sums };
-            self.accesses.add(self.fold, (&columns, own), row, &access)?;
+            if let Some(own) = own.as_ref().filter(|_| self.accesses.has(event_of_capture)) {
+                let instruction = self.accesses.instruction(self.fold, (&columns, own), row)?;
+                let key = InstructionKey { service, event, instruction, group: self.group, timed };
+                self.fold.instructions.push((key.pack(), sums));
+            }
             if let Some(bucket) = columns.bucket.number(row) {
                 let bucket = u8::try_from(bucket).map_err(|_| wrong("a latency bucket is too large"))?;
                 let (cluster, group) = (self.cluster, self.group);
@@ -278,13 +269,10 @@ impl<'a> Reading<'a> {
 
     fn level(&mut self, source: Option<u64>) -> Result<u32, Full> {
         let word = source.unwrap_or(0);
-        if let Some(level) = self.levels.get(&word) {
-            return Ok(*level);
-        }
-        let served = Served::of(DataSource::decode(word)).map(|served| served.to_string());
-        let level = Fold::text(&mut self.fold.levels, &served.unwrap_or_default())?;
-        self.levels.insert(word, level);
-        Ok(level)
+        once(&mut self.levels, word, || {
+            let served = Served::of(DataSource::decode(word)).map(|served| served.to_string());
+            Fold::text(&mut self.fold.levels, &served.unwrap_or_default())
+        })
     }
 
     /// Adds the ledgers of the events. Returns the number of samples in the hour.

@@ -13,7 +13,6 @@ use crate::gather::{Gather, NamedSection};
 use crate::question::{AskError, FleetKey, FleetQuestion, FleetTier};
 use crate::spread::FleetInterval;
 use crate::sums::{Gathered as _, SampleSums};
-use crate::tables::FleetTable;
 use crate::typed::FleetTypes;
 
 /// Where the samples of a fleet are.
@@ -123,7 +122,7 @@ pub fn fleet_report(
     let opened = OpenedTables::new(bucket, question, question.span)?;
     let mut read = |tier: u8| answer(bucket, question, &opened, tier, types);
     // Neither hours nor instructions have tiers.
-    let whole = question.has(FleetKey::Hour) || question.samples(0).table == FleetTable::Instruction;
+    let whole = question.has(FleetKey::Hour) || question.has_types();
     let tiers = if whole { 0 } else { opened.sources.highest_tier() };
     let rows = |tier: u8| opened.rows(question, tier);
     // All samples may take fewer rows than some of them: where nodes do not matter, days have them

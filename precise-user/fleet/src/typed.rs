@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use precise_model::accesses::{MAX_FUNCTIONS, NO_ACCESS, NO_CODE, NO_FUNCTION, NOT_LOOKED_AT, SEVERAL};
+use precise_model::sampled::SampledAccess;
 use rustc_hash::FxHashMap;
 
 use crate::fold::{InstructionOp, SampledInstruction};
@@ -165,20 +166,16 @@ fn in_file(of: &FunctionName, start: u64) -> Option<FleetFunction> {
 
 /// Returns what is known of the access of an instruction that samples are about.
 fn chosen(accesses: &[FleetAccess], op: InstructionOp) -> Found {
-    let fits = |access: &&FleetAccess| match op {
-        InstructionOp::Load => access.reads,
-        InstructionOp::Store => access.writes,
-        InstructionOp::Unknown => true,
-        InstructionOp::Fetch => false,
+    let of = match op {
+        InstructionOp::Fetch => SampledAccess::Nothing,
+        op => SampledAccess::among(accesses, Some(op.word()), |access| (access.reads, access.writes)),
     };
-    if let ([_], InstructionOp::Unknown | InstructionOp::Load | InstructionOp::Store) = (accesses, op) {
-        return accesses.first().map_or(Err(NO_ACCESS.to_owned()), |access| access.found.clone());
-    }
-    let mut fitting = accesses.iter().filter(fits);
-    match (fitting.next(), fitting.next()) {
-        (Some(access), None) => access.found.clone(),
-        _ if accesses.is_empty() || op == InstructionOp::Fetch => Err(NO_ACCESS.to_owned()),
-        _ => Err(SEVERAL.to_owned()),
+    match of {
+        SampledAccess::Nothing => Err(NO_ACCESS.to_owned()),
+        SampledAccess::Several => Err(SEVERAL.to_owned()),
+        SampledAccess::One(at) => {
+            accesses.get(at).map_or(Err(NO_ACCESS.to_owned()), |access| access.found.clone())
+        }
     }
 }
 

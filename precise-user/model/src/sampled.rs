@@ -35,13 +35,22 @@ impl SampledAccess {
     /// Returns which of the accesses of an instruction a sample is about. `kind` says of an access
     /// whether it reads and whether it writes.
     pub fn of<T>(capture: &Capture, row: &Row, accesses: &[T], kind: impl Fn(&T) -> (bool, bool)) -> Self {
-        if accesses.is_empty() || is_fetch(capture, row) {
+        let code = row.code.and_then(|id| capture.code.get(id as usize));
+        let data = row.data.and_then(|id| capture.data.get(id as usize));
+        if code.zip(data).is_some_and(|(code, data)| is_fetch(code.runtime_address, data.runtime_address)) {
             return Self::Nothing;
         }
-        if accesses.len() == 1 {
-            return Self::One(0);
+        Self::among(accesses, words::op(row.data_source()), kind)
+    }
+
+    /// Returns which of the accesses of an instruction a sample is about that is not about the
+    /// instruction's own bytes. `op` is what the access did, `LOAD` or `STORE`, if that is known.
+    pub fn among<T>(accesses: &[T], op: Option<&str>, kind: impl Fn(&T) -> (bool, bool)) -> Self {
+        match accesses {
+            [] => return Self::Nothing,
+            [_] => return Self::One(0),
+            _ => {}
         }
-        let op = words::op(row.data_source());
         let fits = |access: &T| match (op, kind(access)) {
             (Some("LOAD"), (reads, _)) => reads,
             (Some("STORE"), (_, writes)) => writes,
@@ -55,14 +64,12 @@ impl SampledAccess {
     }
 }
 
-/// Returns whether a sample is about the bytes of its own instruction, as a page fault may be.
-fn is_fetch(capture: &Capture, row: &Row) -> bool {
+/// Returns whether a sample of an instruction at `ip` is about the bytes of that instruction, as a
+/// page fault may be: whether its data address lies in them.
+pub fn is_fetch(ip: u64, address: u64) -> bool {
     /// The maximum length of an instruction in bytes (Intel SDM 2A, §2.3.11).
     const LONGEST: u64 = 15;
-    let code = row.code.and_then(|id| capture.code.get(id as usize));
-    let data = row.data.and_then(|id| capture.data.get(id as usize));
-    let distance = code.zip(data).and_then(|(c, d)| d.runtime_address.checked_sub(c.runtime_address));
-    distance.is_some_and(|distance| distance < LONGEST)
+    address.checked_sub(ip).is_some_and(|distance| distance < LONGEST)
 }
 
 #[cfg(test)]
