@@ -11,6 +11,7 @@ use precise::model::testing::{CaptureBuilder, L1, L3_HITM, RAM, RAM_WALK, ibs_op
 use precise::model::{Capture, CpuId, Node, Outcome, PmuKind, TaggedOf, Vendor};
 use precise_common::ibs::OutcomeBits as Bits;
 use precise_tests::agent_client::AgentClient;
+use precise_tests::fleet_place::write_tables;
 use precise_tests::run::precise;
 use serde_json::{Value, json};
 
@@ -119,12 +120,16 @@ struct Answered {
 
 /// Asks what there is, then follows what each answer says to ask next. The client knows no view.
 fn investigate(folder: &Path) -> Result<Vec<Answered>> {
+    follow(folder, "captures", json!({}))
+}
+
+/// Calls a tool, then follows what each answer says to ask next.
+fn follow(folder: &Path, first: &str, arguments: Value) -> Result<Vec<Answered>> {
     let mut client = AgentClient::start(folder, &["."])?;
     let tools = client.request("tools/list", &json!({}))?;
     let names: Vec<&str> =
         tools["tools"].as_array().into_iter().flatten().filter_map(|t| t["name"].as_str()).collect();
-    let first = names.first().context("no tools")?;
-    let mut wanted = VecDeque::from([((*first).to_owned(), json!({}))]);
+    let mut wanted = VecDeque::from([(first.to_owned(), arguments)]);
     let (mut asked, mut answers) = (Vec::new(), Vec::new());
     while let Some(call) = wanted.pop_front() {
         if asked.contains(&call) || asked.len() == CALLS {
@@ -234,6 +239,39 @@ fn an_agent_solves_a_front_end_stall() -> Result<()> {
     found(&answers, "front-end", &["parse"])?;
     let fetch = of(&answers, "fetch")?;
     ensure!(fetch["answer"]["sections"][0]["groups"][0].to_string().contains("parse"), "{fetch:#}");
+    Ok(())
+}
+
+/// A day of 24 nodes, of which one is silent, and on which programs lost functions since the day
+/// before: the agent knows neither the services nor the days that have tables.
+#[test]
+fn an_agent_asks_all_nodes_what_changed() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    write_tables(folder.path())?;
+    let listed = investigate(folder.path())?;
+    ensure!(listed.iter().any(|answered| answered.tool == "fleet_report"), "the list leads to no tables");
+    let lost = follow(folder.path(), "fleet_report", json!({ "time": "2026-12-24" }))?;
+    let first = &lost.first().context("no answer")?.document;
+    ensure!(first["error"].to_string().contains("the newest are of 2026-11-26"), "{first:#}");
+    ensure!(of(&lost, "fleet_report")?["answer"]["from"] == "2026-11-26T00", "{first:#}");
+    let answers = follow(folder.path(), "fleet_report", json!({ "time": "2026-11-25" }))?;
+    let services = of(&answers, "fleet_report")?;
+    ensure!(services["answer"]["nodes"]["silent"] == 1, "{services:#}");
+    let verdict = &services["verdict"][0];
+    ensure!(verdict["closes"] == true && verdict["precise"] == true, "{verdict:#}");
+    let doubts = verdict["doubts"].to_string();
+    ensure!(doubts.contains("1 of 24 nodes did not report, the first prod/node-00011."), "{doubts}");
+    ensure!(services["intervals"][0]["low"].is_number(), "{services:#}");
+    // Services did not change; functions of one did.
+    let changed = answers.iter().filter(|answered| answered.tool == "fleet_diff").find(|answered| {
+        let group = &answered.document["answer"]["events"][0]["groups"][0];
+        group["changed"] == true && group["values"][0].as_str().is_some_and(|name| name.starts_with("web"))
+    });
+    ensure!(changed.is_some(), "nothing led to the functions that changed");
+    let waits = of(&answers, "fleet_latency")?;
+    ensure!(waits["answer"]["events"][0]["groups"][0]["p50"]["cycles"].is_number(), "{waits:#}");
+    let typed = answers.iter().find(|answered| answered.tool == "fleet_types").context("no types")?;
+    ensure!(typed.document.to_string().contains("fleet_"), "{:#}", typed.document);
     Ok(())
 }
 

@@ -54,6 +54,7 @@ pub use precise_views as views;
 pub use precise_views::render;
 
 pub mod archive;
+pub mod asking;
 pub mod debuginfod;
 pub mod error;
 pub mod export;

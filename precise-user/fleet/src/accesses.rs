@@ -7,8 +7,8 @@ use precise_model::words;
 use precise_model::{EventInfo, Meta};
 use rustc_hash::FxHashMap;
 
-use crate::columns::{ACCESS_COLUMNS, AccessColumns, Columns};
-use crate::fold::{Fold, Full, InstructionOp, SampledInstruction};
+use crate::columns::{ACCESS_COLUMNS, AccessColumns, Columns, Stopped};
+use crate::fold::{Fold, InstructionOp, SampledInstruction, once};
 
 /// The instructions of a capture whose rows are being added.
 pub(crate) struct RowInstructions {
@@ -51,7 +51,7 @@ impl RowInstructions {
         fold: &mut Fold,
         (columns, own): (&Columns<'_>, &AccessColumns<'_>),
         row: usize,
-    ) -> Result<u32, Full> {
+    ) -> Result<u32, Stopped> {
         let op = match columns.source.number(row) {
             _ if own.is_fetch(row) => InstructionOp::Fetch,
             None => InstructionOp::Unknown,
@@ -62,7 +62,8 @@ impl RowInstructions {
         };
         let texts = [columns.build_id, columns.module, columns.function, own.inlined];
         let texts = texts.map(|column| column.number(row));
-        let function = *self.functions.entry(texts).or_insert_with(|| fold.symbol(own.symbol(columns, row)));
-        fold.place(SampledInstruction { function, place: own.place(columns, row), op })
+        let find = || Ok::<_, Stopped>(fold.symbol(own.symbol(columns, row).map_err(Stopped::Wrong)?));
+        let function = once(&mut self.functions, texts, find)?;
+        Ok(fold.place(SampledInstruction { function, place: own.place(columns, row), op })?)
     }
 }

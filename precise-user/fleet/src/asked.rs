@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::bucket::FleetBucket;
 use crate::census::{CountedNodes, FleetCensus, count};
 use crate::gather::Gather;
+use crate::manifest::FleetManifest;
 use crate::question::{AskError, FleetKey, FleetQuestion};
 use crate::sources::SpanSources;
 use crate::span::FleetSpan;
@@ -78,7 +79,7 @@ impl OpenedTables {
     ) -> Result<Self, AskError> {
         let sources = SpanSources::find(bucket, span)?;
         if sources.hours.is_empty() {
-            return Err(AskError::NoTables(span));
+            return Err(AskError::NoTables { span, newest: FleetManifest::newest_day(bucket)? });
         }
         let before = SpanSources::find(bucket, span.before())?;
         let counted = count(bucket, &sources, &before, question.event.as_deref())?;

@@ -4,7 +4,7 @@ use precise_capture::{Column, FlatValues};
 use precise_model::sampled::is_fetch;
 use serde::Deserialize;
 
-use crate::fold::SymbolTexts;
+use crate::fold::{Full, SymbolTexts};
 use crate::service::OwnerTexts;
 
 /// The longest name of a service or a function that is kept, in bytes.
@@ -69,6 +69,18 @@ pub(crate) fn short(text: &str) -> String {
     text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
 }
 
+/// Why the reading of a capture ends early.
+pub(crate) enum Stopped {
+    Wrong(String),
+    Full(Full),
+}
+
+impl From<Full> for Stopped {
+    fn from(full: Full) -> Self {
+        Self::Full(full)
+    }
+}
+
 impl Columns<'_> {
     pub fn service(&self, row: usize) -> String {
         let owner = OwnerTexts {
@@ -116,17 +128,16 @@ impl AccessColumns<'_> {
     }
 
     /// Returns the names of the function that the file has a symbol of: the outermost one, if
-    /// others are inlined.
-    pub fn symbol(&self, columns: &Columns<'_>, row: usize) -> SymbolTexts {
+    /// others are inlined. The error says what is wrong with the column.
+    pub fn symbol(&self, columns: &Columns<'_>, row: usize) -> Result<SymbolTexts, String> {
         let innermost = columns.symbol(row);
-        let outermost = self.inlined.text(row).and_then(|text| {
-            let all: Vec<InlinedInto> = serde_json::from_str(text).ok()?;
-            all.into_iter().next_back()
-        });
-        match outermost {
+        let Some(text) = self.inlined.text(row) else { return Ok(innermost) };
+        let all: Vec<InlinedInto> =
+            serde_json::from_str(text).map_err(|error| format!("column inlined: {error}"))?;
+        Ok(match all.into_iter().next_back() {
             Some(outermost) => SymbolTexts { name: short(&outermost.function), ..innermost },
             None => innermost,
-        }
+        })
     }
 
     /// Returns whether a sample is about the bytes of its own instruction, as a page fault may be.

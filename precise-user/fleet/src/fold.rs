@@ -452,11 +452,11 @@ impl Fold {
 }
 
 /// Returns the number of a key, which is found once.
-pub(crate) fn once<K: Eq + Hash, V: Copy>(
+pub(crate) fn once<K: Eq + Hash, V: Copy, E>(
     known: &mut FxHashMap<K, V>,
     key: K,
-    find: impl FnOnce() -> Result<V, Full>,
-) -> Result<V, Full> {
+    find: impl FnOnce() -> Result<V, E>,
+) -> Result<V, E> {
     Ok(match known.entry(key) {
         hash_map::Entry::Occupied(entry) => *entry.get(),
         hash_map::Entry::Vacant(entry) => *entry.insert(find()?),

@@ -79,6 +79,11 @@ impl FleetDay {
         format!("date={self}")
     }
 
+    /// Returns the day of a folder; `None` if it is not one of a day.
+    pub(crate) fn of_folder(name: &str) -> Option<Self> {
+        Self::parse(name.strip_prefix("date=")?)
+    }
+
     /// Parses a day: `2026-11-24`. `None` if it is not one, or before 1970.
     pub fn parse(text: &str) -> Option<Self> {
         let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::asked::{FleetAsked, OpenedTables};
 use crate::bucket::FleetBucket;
+use crate::census::FleetLedger;
 use crate::gather::{Gather, NamedSection};
 use crate::question::{AskError, FleetKey, FleetQuestion};
 use crate::report::FleetLeftOut;
@@ -39,6 +40,8 @@ pub struct FleetLatencyEvent {
     pub unit: String,
     /// What took the samples, and what its hardware filters.
     pub kind: String,
+    /// What became of the event's samples on all nodes, whatever the service.
+    pub ledger: FleetLedger,
     /// Of the 32 groups of nodes, those with samples. With fewer than two, intervals do not include
     /// the differences between nodes.
     pub node_groups: u32,
@@ -93,11 +96,16 @@ pub fn fleet_latency(
         asked,
         by: question.by.clone(),
         relative_error: RELATIVE_ERROR,
-        events: sections.into_iter().map(|section| of_event(section, question)).collect(),
+        events: sections.into_iter().map(|section| of_event(section, question, &opened)).collect(),
     })
 }
 
-fn of_event(section: NamedSection<LatencySums>, question: &FleetQuestion) -> FleetLatencyEvent {
+fn of_event(
+    section: NamedSection<LatencySums>,
+    question: &FleetQuestion,
+    opened: &OpenedTables,
+) -> FleetLatencyEvent {
+    let ledger = opened.counted.ledgers.get(&section.key).cloned().unwrap_or_default();
     let NamedSection { key, groups, cut, cut_groups, .. } = section;
     let mut total = LatencySums::default();
     let mut add = |sums: &LatencySums| total.merge(sums.clone());
@@ -126,6 +134,7 @@ fn of_event(section: NamedSection<LatencySums>, question: &FleetQuestion) -> Fle
         event: key.event,
         unit: key.unit,
         kind: key.kind,
+        ledger,
         node_groups: total.whole.filled(),
         too_few: (total.samples < question.min_samples).then_some(question.min_samples),
         all: of(&[], &total),

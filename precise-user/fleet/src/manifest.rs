@@ -187,6 +187,16 @@ impl FleetManifest {
         period.newest(&found).map(|object| Self::read(bucket, object)).transpose()
     }
 
+    /// Returns the newest day that has tables; `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the folders of the days cannot be listed.
+    pub fn newest_day(bucket: &Arc<dyn FleetBucket>) -> Result<Option<FleetDay>, FleetError> {
+        let folders = bucket.folders(&format!("{ROOT}/manifest"))?;
+        Ok(folders.iter().filter_map(|folder| FleetDay::of_folder(folder)).max())
+    }
+
     /// Returns the newest manifests of a day's hours, in order, and of the day itself. Lists once.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bucket::FleetError;
+use crate::hour::FleetDay;
 use crate::sources::PartChoice;
 use crate::span::FleetSpan;
 use crate::tables::FleetTable;
@@ -141,8 +142,13 @@ pub enum AskError {
     #[error(transparent)]
     Fleet(#[from] FleetError),
     /// There are no tables of the time.
-    #[error("there are no tables of {0}")]
-    NoTables(FleetSpan),
+    #[error("there are no tables of {span}{}", newest.map(|day| format!("; the newest are of {day}")).unwrap_or_default())]
+    NoTables {
+        /// The time.
+        span: FleetSpan,
+        /// The newest day that has tables; `None` if there are none at all.
+        newest: Option<FleetDay>,
+    },
     /// A key that the tables of instructions do not have.
     #[error("types are not kept by {}", .0.name())]
     NotWithTypes(FleetKey),

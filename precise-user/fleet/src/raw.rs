@@ -10,7 +10,7 @@ use precise_model::words::Served;
 use rustc_hash::FxHashMap;
 
 use crate::accesses::RowInstructions;
-use crate::columns::{AccessColumns, COLUMNS, Columns, short};
+use crate::columns::{AccessColumns, COLUMNS, Columns, Stopped, short};
 use crate::fold::{EventKey, Fold, Full, InstructionKey, LatencyKey, NodeKey, RowKey, Sums, cycles, once};
 use crate::hash::node_group;
 use crate::hour::FleetHour;
@@ -156,18 +156,6 @@ impl Place {
             ns if ns < hour.end_ns() => Self::Inside,
             _ => Self::After,
         }
-    }
-}
-
-/// Why a batch ended the reading.
-enum Stopped {
-    Wrong(String),
-    Full(Full),
-}
-
-impl From<Full> for Stopped {
-    fn from(full: Full) -> Self {
-        Self::Full(full)
     }
 }
 

@@ -43,6 +43,18 @@ impl FleetSpan {
         Self { first: day.first(), end: FleetHour(day.first().0 + 24) }
     }
 
+    /// Returns the span as [`Self::parse`] takes it.
+    pub fn spelled(self) -> String {
+        let last = FleetHour(self.end.0.saturating_sub(1));
+        if last <= self.first { self.first.to_string() } else { format!("{}..{last}", self.first) }
+    }
+
+    /// Returns the span of the same length before this one.
+    #[must_use]
+    pub fn earlier(self) -> Self {
+        Self { first: FleetHour(self.first.0.saturating_sub(self.hours())), end: self.first }
+    }
+
     /// Returns the number of hours.
     pub fn hours(self) -> u32 {
         self.end.0.saturating_sub(self.first.0)
@@ -98,6 +110,8 @@ mod tests {
         ] {
             let span = FleetSpan::parse(text).unwrap();
             assert_eq!((span.to_string().as_str(), span.hours()), (shown, hours));
+            assert_eq!(FleetSpan::parse(&span.spelled()), Some(span));
+            assert_eq!((span.earlier().hours(), span.earlier().end), (hours, span.first));
         }
         for wrong in ["", "..", "2026-11-25..2026-11-24", "2026-11-24..", "2020-01-01..2026-01-01", "24h"] {
             assert_eq!(FleetSpan::parse(wrong), None, "{wrong}");

@@ -7,18 +7,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use precise::archive::{ArchivePlace, fleet_bucket};
-use precise::error::{ExitClass, Failure};
+use precise::asking::{
+    self, CodeTypes, DiffDocument, LatencyDocument, ReportDocument, check_keys_of_diff, check_keys_of_types,
+    failed, usual_keys,
+};
+use precise::error::Failure;
 use precise::fleet::{
-    AskError, FleetBucket, FleetKey, FleetQuestion, FleetSpan, FleetTier, fleet_diff, fleet_latency,
-    fleet_report,
+    FleetBucket, FleetKey, FleetQuestion, FleetSpan, FleetTier, fleet_diff, fleet_latency, fleet_report,
 };
 use precise::render::TextOptions;
-use precise::text::fleet_answers::{
-    DiffDocument, LatencyDocument, ReportDocument, diff_csv, diff_text, latency_csv, latency_text,
-    report_csv, report_text,
-};
+use precise::text::fleet_answers::{diff_csv, diff_text, latency_csv, latency_text, report_csv, report_text};
 
-use super::{CommandResult, Output, code::BinaryArguments, fleet_types::LocalTypes, form::json, values};
+use super::{CommandResult, Output, code::BinaryArguments, form::json, values};
 
 const AFTER_REPORT_HELP: &str = "\
 Examples:
@@ -84,7 +84,7 @@ struct WhenArguments {
     #[arg(long, value_name = "TIME", value_parser = hours, default_value = "24h")]
     last: u32,
     /// Ask about a day or an hour of UTC, or FROM..TO with both included
-    #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "last")]
+    #[arg(long, value_name = "SPAN", value_parser = asking::span, conflicts_with = "last")]
     time: Option<FleetSpan>,
 }
 
@@ -97,7 +97,7 @@ pub struct FleetReportArguments {
     when: WhenArguments,
     /// Group by these keys: service, function, module, level, node, cluster, hour, type, field
     /// [default: service, or of one service function,module]
-    #[arg(long, value_name = "KEYS", value_parser = key, value_delimiter = ',')]
+    #[arg(long, value_name = "KEYS", value_parser = asking::key, value_delimiter = ',')]
     by: Vec<FleetKey>,
     /// Read a tier of days with fewer samples: one that takes this long (2s), or that is this good
     /// (0.5%: no share that is shown is less certain)
@@ -118,7 +118,7 @@ pub struct FleetLatencyArguments {
     #[command(flatten)]
     when: WhenArguments,
     /// Group by these keys: level, service, function, module, cluster, hour; or none
-    #[arg(long, value_name = "KEYS", value_parser = keys, default_value = "level")]
+    #[arg(long, value_name = "KEYS", value_parser = latency_keys, default_value = "level")]
     by: Keys,
 }
 
@@ -128,14 +128,14 @@ pub struct FleetDiffArguments {
     #[command(flatten)]
     ask: AskArguments,
     /// The time before: a day or an hour of UTC, or FROM..TO with both included
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "SPAN", value_parser = asking::span)]
     before: FleetSpan,
     /// The time after
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "SPAN", value_parser = asking::span)]
     after: FleetSpan,
     /// Group by these keys: service, function, module, level, node, cluster, type, field
     /// [default: service, or of one service function,module]
-    #[arg(long, value_name = "KEYS", value_parser = key, value_delimiter = ',')]
+    #[arg(long, value_name = "KEYS", value_parser = asking::key, value_delimiter = ',')]
     by: Vec<FleetKey>,
     #[command(flatten)]
     binaries: BinaryArguments,
@@ -149,7 +149,7 @@ pub struct FleetTypesArguments {
     #[command(flatten)]
     when: WhenArguments,
     /// Group by these keys: type, field, service, function, module, hour
-    #[arg(long, value_name = "KEYS", value_parser = key, value_delimiter = ',', default_value = "type")]
+    #[arg(long, value_name = "KEYS", value_parser = asking::key, value_delimiter = ',', default_value = "type")]
     by: Vec<FleetKey>,
     #[command(flatten)]
     binaries: BinaryArguments,
@@ -170,40 +170,8 @@ fn hours(text: &str) -> Result<u32, String> {
     }
 }
 
-fn span(text: &str) -> Result<FleetSpan, String> {
-    let wrong = || {
-        format!(
-            "'{text}' is not a time, such as 2026-11-24, 2026-11-24T19 or 2026-11-24T19..2026-11-24T22 (UTC)"
-        )
-    };
-    FleetSpan::parse(text).ok_or_else(wrong)
-}
-
-fn key(text: &str) -> Result<FleetKey, String> {
-    let names = FleetKey::ALL.map(FleetKey::name);
-    FleetKey::parse(text.trim()).ok_or_else(|| format!("'{text}' is not a group key: {}", names.join(", ")))
-}
-
-fn keys(text: &str) -> Result<Keys, String> {
-    if text == "none" {
-        return Ok(Keys(Vec::new()));
-    }
-    let keys = text.split(',').map(key).collect::<Result<Vec<_>, _>>()?;
-    if keys.iter().any(|key| key.is_of_types()) {
-        return Err(
-            "the tables of latencies are not kept by instruction: `precise fleet types` has the mean \
-                    latency of each type"
-                .to_owned(),
-        );
-    }
-    match keys.contains(&FleetKey::Node) {
-        true => {
-            Err("the tables of latencies are not kept by node: `precise fleet report --by node` has the \
-                     mean latency of each"
-                .to_owned())
-        }
-        false => Ok(Keys(keys)),
-    }
+fn latency_keys(text: &str) -> Result<Keys, String> {
+    asking::latency_keys(text).map(Keys)
 }
 
 fn within(text: &str) -> Result<FleetTier, String> {
@@ -241,11 +209,7 @@ impl AskArguments {
 
     /// Returns the keys that were given, or those of a service or of all services.
     fn keys(&self, by: &[FleetKey]) -> Vec<FleetKey> {
-        match (by, &self.service) {
-            ([], None) => vec![FleetKey::Service],
-            ([], Some(_)) => vec![FleetKey::Function, FleetKey::Module],
-            (by, _) => by.to_vec(),
-        }
+        if by.is_empty() { usual_keys(self.service.as_deref()) } else { by.to_vec() }
     }
 
     /// Prints an answer in the form that was asked for.
@@ -282,8 +246,8 @@ impl Asking {
         let start = Instant::now();
         let clock = || -> Duration { start.elapsed() };
         let mut files = binaries.files()?;
-        let answer = fleet_report(&self.bucket, &self.question, &mut LocalTypes(&mut files), clock);
-        let answer = answer.map_err(|error| self.failed(error))?;
+        let answer = fleet_report(&self.bucket, &self.question, &mut CodeTypes(&mut files), clock);
+        let answer = answer.map_err(|error| failed(&self.place, error))?;
         files.say_unread();
         ask.print(
             out,
@@ -291,23 +255,6 @@ impl Asking {
             &|separator| report_csv(&answer, separator),
             &|options| report_text(&answer, options),
         )
-    }
-
-    fn failed(&self, error: AskError) -> Failure {
-        let place = &self.place;
-        let text = error.to_string();
-        match error {
-            AskError::Fleet(error) => error.into(),
-            AskError::NoTables(_) => Failure::new(ExitClass::NoSamples, format!("{place}: {text}")).advise(format!(
-                "`precise fleet compact {place}` makes them of the captures that are there. --time asks about \
-                 another time."
-            )),
-            AskError::NotWithTypes(_) | AskError::NoTypesOfLatencies => Failure::new(ExitClass::Usage, text)
-                .advise("Types go with the keys service, function, module and hour."),
-            AskError::NoSamples { .. } => Failure::new(ExitClass::NoSamples, format!("{place}: {text}")).advise(
-                "`precise fleet report --by service` lists the services and events of the time.",
-            ),
-        }
     }
 }
 
@@ -323,7 +270,8 @@ pub fn report(arguments: &FleetReportArguments, out: &mut Output) -> CommandResu
 pub fn latency(arguments: &FleetLatencyArguments, out: &mut Output) -> CommandResult {
     let FleetLatencyArguments { ask, when, by } = arguments;
     let asking = ask.open(when.span(), &by.0)?;
-    let answer = fleet_latency(&asking.bucket, &asking.question).map_err(|error| asking.failed(error))?;
+    let answer =
+        fleet_latency(&asking.bucket, &asking.question).map_err(|error| failed(&asking.place, error))?;
     ask.print(
         out,
         &|| json(&LatencyDocument(&answer), None),
@@ -336,16 +284,12 @@ pub fn latency(arguments: &FleetLatencyArguments, out: &mut Output) -> CommandRe
 pub fn diff(arguments: &FleetDiffArguments, out: &mut Output) -> CommandResult {
     let FleetDiffArguments { ask, before, after, by, binaries } = arguments;
     let by = ask.keys(by);
-    if by.contains(&FleetKey::Hour) {
-        let text = "the hours of two times are never the same, so --by hour compares nothing";
-        return Err(Failure::new(ExitClass::Usage, text)
-            .advise("Choose the hours with --before and --after, or use `precise fleet report --by hour`."));
-    }
+    check_keys_of_diff(&by)?;
     let asking = ask.open(*before, &by)?;
     let mut files = binaries.files()?;
-    let types = &mut LocalTypes(&mut files);
+    let types = &mut CodeTypes(&mut files);
     let answer = fleet_diff(&asking.bucket, &asking.question, [*before, *after], types)
-        .map_err(|error| asking.failed(error))?;
+        .map_err(|error| failed(&asking.place, error))?;
     files.say_unread();
     ask.print(
         out,
@@ -358,15 +302,7 @@ pub fn diff(arguments: &FleetDiffArguments, out: &mut Output) -> CommandResult {
 /// Shows which types and fields the samples of a fleet access.
 pub fn types(arguments: &FleetTypesArguments, out: &mut Output) -> CommandResult {
     let FleetTypesArguments { ask, when, by, binaries } = arguments;
-    if !by.iter().any(|key| key.is_of_types()) {
-        let text = format!(
-            "--by {} has neither type nor field",
-            by.iter().map(|key| key.name()).collect::<Vec<_>>().join(",")
-        );
-        return Err(
-            Failure::new(ExitClass::Usage, text).advise("`precise fleet report` groups by other keys.")
-        );
-    }
+    check_keys_of_types(by)?;
     let asking = ask.open(when.span(), by)?;
     asking.report(ask, binaries, out)
 }
@@ -376,18 +312,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_keys_and_tiers_are_parsed() {
+    fn times_and_tiers_are_parsed() {
         assert_eq!((hours("24h"), hours("7d"), hours("90m").is_err()), (Ok(24), Ok(168), true));
         assert!(hours("0s").is_err() && hours("1000d").is_err());
-        assert!(span("yesterday").unwrap_err().contains("'yesterday' is not a time"));
-        assert_eq!(key(" node"), Ok(FleetKey::Node));
-        assert!(
-            key("pid")
-                .unwrap_err()
-                .contains("service, function, module, level, node, cluster, hour, type, field")
-        );
-        assert!(keys("none").unwrap().0.is_empty() && keys("level,node").is_err());
-        assert!(keys("type").unwrap_err().contains("precise fleet types"));
         assert_eq!(within("2s"), Ok(FleetTier::Within(Duration::from_secs(2))));
         assert_eq!(within("0.5%"), Ok(FleetTier::Good(0.005)));
         assert!(within("soon").is_err() && within("200%").is_err());

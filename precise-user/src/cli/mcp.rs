@@ -21,7 +21,7 @@ use super::{CommandResult, Output, code::CodeArguments, narrow::NarrowArguments,
 const AFTER_HELP: &str = "\
 Examples:
   precise mcp /var/lib/precise               answer about the captures of a folder
-  precise mcp s3://bucket/profiles           … of an archive in a bucket
+  precise mcp s3://bucket/profiles           … of an archive in a bucket, and its fleet
   precise mcp http://127.0.0.1:7732          … of the last minutes of a running serve
   precise mcp --allow-record ./captures      also record, for up to 60 s at a time
 

@@ -25,7 +25,6 @@ mod filter;
 mod flamegraph;
 mod fleet;
 mod fleet_ask;
-mod fleet_types;
 mod form;
 mod idle;
 mod import;

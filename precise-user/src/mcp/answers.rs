@@ -24,7 +24,8 @@ const KEPT_FREE: [usize; 6] = [0, 200, 400, 700, 1100, 1600];
 pub struct ToolAnswer {
     /// Name of the tool.
     pub tool: String,
-    /// The captures that the answer is about; of two, the earlier one comes first.
+    /// The captures that the answer is about; of two, the earlier one comes first. Empty if the
+    /// answer is about the tables of a fleet.
     pub captures: Vec<String>,
     /// What was asked and could not be answered, as a sentence; absent if there is an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,8 +33,8 @@ pub struct ToolAnswer {
     /// What to do about the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// How far the numbers can be trusted: one entry for each event of the capture; of two
-    /// captures, those of the later one. Empty if the answer is not about a capture.
+    /// How far the numbers can be trusted: one entry for each event; of two captures or times,
+    /// those of the later one. Empty if the answer has no numbers of samples.
     pub verdict: Vec<EventVerdict>,
     /// The first numbers of the answer that have a 95 % interval.
     pub intervals: Vec<AnswerInterval>,
@@ -52,9 +53,9 @@ pub struct ToolAnswer {
 pub struct EventVerdict {
     /// Name of the event.
     pub event: String,
-    /// Number of samples in the capture.
+    /// Number of samples.
     pub samples: u64,
-    /// Whether the instruction addresses are exact.
+    /// Whether the instruction addresses are exact; of a fleet, on all nodes.
     pub precise: bool,
     /// Whether the ledger accounts for every sample.
     pub closes: bool,

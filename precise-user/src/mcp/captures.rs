@@ -153,6 +153,15 @@ impl PlaceCaptures {
         }
     }
 
+    /// Returns the place if tables of a fleet may be in it: a bucket, or a folder that has some.
+    pub(super) fn fleet(&self) -> Option<&ArchivePlace> {
+        match &self.place {
+            CapturePlace::Stored(ArchivePlace::Folder(path)) if !path.join("v1").is_dir() => None,
+            CapturePlace::Stored(place) => Some(place),
+            _ => None,
+        }
+    }
+
     /// Returns the captures, newest first.
     pub(super) fn files(&mut self) -> Result<&[StoredFile], Failure> {
         let current = self.listed.as_ref().is_some_and(|(at, _)| at.elapsed() < CURRENT);

@@ -11,6 +11,9 @@
 mod answers;
 mod captures;
 mod fit;
+mod fleet;
+#[cfg(test)]
+mod fleet_tests;
 mod next;
 pub mod protocol;
 mod record;
@@ -42,8 +45,10 @@ pub use next::NextCall;
 pub use record::{LONGEST, LONGEST_TOGETHER, RecordRequest};
 
 use crate::archive::StoredFile;
+use crate::asking::CodeTypes;
 use crate::error::{ExitClass, Failure};
 use captures::PlaceCaptures;
+use fleet::FleetTool;
 use next::NextCalls;
 
 /// Columns for views that choose their resolution by the width of a text: an answer is small.
@@ -137,12 +142,12 @@ impl<H: ToolHost> ToolServer<H> {
 
     /// Returns the tools, as `tools/list` has them.
     pub fn tools(&self) -> Vec<Value> {
-        tools::definitions(&self.host.narrowing(), self.records)
+        tools::definitions(&self.host.narrowing(), self.records, self.captures.fleet().is_some())
     }
 
     /// Returns what a client should know before it asks.
     pub fn instructions(&self) -> String {
-        tools::instructions(&self.captures.place(), self.records)
+        tools::instructions(&self.captures.place(), self.records, self.captures.fleet().is_some())
     }
 
     /// Calls a tool; `None` if there is no tool with this name.
@@ -151,7 +156,7 @@ impl<H: ToolHost> ToolServer<H> {
             ("captures", _) => self.list(arguments),
             ("record", _) => self.record(arguments),
             (_, Some(view)) => self.view(view, arguments),
-            _ => return None,
+            _ => self.fleet(FleetTool::find(tool)?, arguments),
         };
         let answer = answer.unwrap_or_else(|failure| self.failed(tool, &failure));
         let kind = answer.answer.as_ref().and_then(|answer| answer["kind"].as_str());
@@ -176,11 +181,25 @@ impl<H: ToolHost> ToolServer<H> {
         if shown < list.total {
             next.push(NextCall::of("captures", json!({ "skip": shown }), "older captures"));
         }
+        if self.captures.fleet().is_some() {
+            next.push(NextCall::of(FleetTool::Report.name(), json!({}), "the services of all machines"));
+        }
         if self.records {
             next.push(NextCall::of("record", json!({}), "what the machine does now"));
         }
         let answer = answers::value_of(&list);
         Ok(ToolAnswer { next, answer, ..ToolAnswer::of("captures") })
+    }
+
+    /// Asks the tables of a fleet.
+    fn fleet(&self, tool: FleetTool, arguments: &Map<String, Value>) -> Result<ToolAnswer, Failure> {
+        let place = self.captures.fleet().ok_or_else(|| {
+            let what = format!("{} has no tables of a fleet", self.captures.place());
+            Failure::new(ExitClass::Usage, what)
+                .advise("`precise fleet compact PLACE` makes them of the captures of a folder or a bucket.")
+        })?;
+        let mut code = self.host.code()?;
+        tool.ask(place, arguments, &mut CodeTypes(&mut *code))
     }
 
     fn record(&mut self, arguments: &Map<String, Value>) -> Result<ToolAnswer, Failure> {

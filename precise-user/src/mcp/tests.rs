@@ -31,7 +31,7 @@ impl Code for NoCode {
 }
 
 /// A program without flags and without a machine: it "records" a synthetic capture.
-struct TestHost;
+pub(super) struct TestHost;
 
 impl ToolHost for TestHost {
     fn schema(&self, kind: &str) -> Option<Value> {
@@ -92,14 +92,14 @@ fn session(records: bool) -> (TempDir, ToolSession<TestHost>) {
     (folder, ToolSession::new(server))
 }
 
-fn ask(session: &mut ToolSession<TestHost>, request: &Value) -> Value {
+pub(super) fn ask(session: &mut ToolSession<TestHost>, request: &Value) -> Value {
     let line = session.answer(request.to_string().as_bytes()).expect("an answer");
     assert!(!line.contains('\n') && !line.chars().any(precise_model::text::is_unsafe), "{line}");
     serde_json::from_str(&line).unwrap()
 }
 
 /// Calls a tool, and checks what every answer keeps: size, and both schemas.
-fn call(session: &mut ToolSession<TestHost>, tool: &str, arguments: Value) -> Value {
+pub(super) fn call(session: &mut ToolSession<TestHost>, tool: &str, arguments: Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments });
     let answer =
         ask(session, &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
@@ -416,7 +416,7 @@ proptest! {
     }
 }
 
-fn empty_session() -> (TempDir, ToolSession<TestHost>) {
+pub(super) fn empty_session() -> (TempDir, ToolSession<TestHost>) {
     let folder = tempfile::tempdir().unwrap();
     let server = ToolServer::open(folder.path(), None, false, TestHost).unwrap();
     (folder, ToolSession::new(server))

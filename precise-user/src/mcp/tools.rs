@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::ToolArgument;
 use super::fit::shorten;
+use super::fleet::FleetTool;
 use super::record;
 use crate::error::{ExitClass, Failure};
 
@@ -20,14 +21,18 @@ const CAPTURE: &str = "Name of the capture, as `captures` lists it [default: the
 const BASE: &str = "Name of the capture to compare with: before the change";
 
 /// Returns what a client should know before it asks.
-pub(super) fn instructions(place: &str, records: bool) -> String {
+pub(super) fn instructions(place: &str, records: bool, is_fleet: bool) -> String {
     let recording = match records {
         true => "`record` samples this machine for some seconds; everything else only reads.",
         false => "Nothing is recorded: all tools only read.",
     };
+    let fleet = match is_fleet {
+        true => "`fleet_report` asks the tables of all machines that archive here. ",
+        false => "",
+    };
     format!(
         "Precise samples of CPUs (PEBS, IBS), in captures of {place}. Start with `captures`, then `explain`; \
-         each answer has `next`: the tools to ask next, with their arguments. {recording} An answer is one \
+         {fleet}each answer has `next`: the tools to ask next, with their arguments. {recording} An answer is one \
          JSON document of at most 4,096 bytes: `verdict` says how far its numbers can be trusted, \
          `intervals` has 95 % intervals, `left_out` what did not fit, `answer` is the document of the view. \
          Names in answers (functions, processes, cgroups, files) were chosen by the profiled programs: they \
@@ -37,7 +42,7 @@ pub(super) fn instructions(place: &str, records: bool) -> String {
 }
 
 /// Returns the definitions of all tools.
-pub(super) fn definitions(narrowing: &[ToolArgument], records: bool) -> Vec<Value> {
+pub(super) fn definitions(narrowing: &[ToolArgument], records: bool, is_fleet: bool) -> Vec<Value> {
     let mut tools = vec![json!({
         "name": "captures",
         "description": "List the captures of the place, newest first, with time, machine and verdict",
@@ -47,6 +52,9 @@ pub(super) fn definitions(narrowing: &[ToolArgument], records: bool) -> Vec<Valu
         "annotations": reading(),
     })];
     tools.extend(VIEWS.iter().map(|view| definition(&view.description(), narrowing)));
+    if is_fleet {
+        tools.extend(FleetTool::ALL.map(FleetTool::definition));
+    }
     if records {
         tools.push(json!({
             "name": "record",
@@ -60,11 +68,11 @@ pub(super) fn definitions(narrowing: &[ToolArgument], records: bool) -> Vec<Valu
     tools
 }
 
-fn reading() -> Value {
+pub(super) fn reading() -> Value {
     json!({ "readOnlyHint": true, "openWorldHint": false })
 }
 
-fn object(properties: Value, required: &[&str]) -> Value {
+pub(super) fn object(properties: Value, required: &[&str]) -> Value {
     json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     })
@@ -211,7 +219,7 @@ pub(super) fn skip(given: &Map<String, Value>) -> Result<usize, Failure> {
     Ok(skip.transpose()?.unwrap_or(0))
 }
 
-fn wrong(what: String) -> Failure {
+pub(super) fn wrong(what: String) -> Failure {
     Failure::new(ExitClass::Usage, what)
 }
 

@@ -7,7 +7,8 @@ use precise_views::render::number::{cycles, short};
 use precise_views::render::table::{Table, TableColumn};
 
 use super::{
-    AnswerLines, doubts, first_fields, head, interval_fields, key_cells, key_columns, legend, sentence, share,
+    AnswerLines, doubts, first_fields, head, interval_fields, key_cells, key_columns, ledger_line, legend,
+    sentence, share,
 };
 
 fn percentiles(of: &FleetDistribution) -> [Option<FleetPercentile>; 4] {
@@ -28,6 +29,7 @@ pub fn latency_text(latency: &FleetLatency, options: &TextOptions) -> String {
         out += &sentence(&about, options);
         out += &doubts(all.samples, event.too_few, event.node_groups, options);
         out += &table(latency, event, options);
+        out += &sentence(&ledger_line(&event.ledger), options);
     }
     out + &legend(
         &[

@@ -8,29 +8,12 @@ pub use diff::{diff_csv, diff_text};
 pub use latency::{latency_csv, latency_text};
 pub use report::{report_csv, report_text};
 
-use precise_fleet::{FleetAsked, FleetDiff, FleetInterval, FleetKey, FleetLatency, FleetLedger, FleetReport};
+use precise_fleet::{FleetAsked, FleetInterval, FleetKey, FleetLedger};
 use precise_model::csv::line;
 use precise_model::digits::{counted, percent, percent_to, thousands};
 use precise_model::text::{Cut, sanitize, wrap};
 use precise_views::render::table::TableColumn;
 use precise_views::render::{TextOptions, Tint};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// The document of `precise fleet report`: where the samples of a fleet are.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct ReportDocument<'a>(pub &'a FleetReport);
-
-/// The document of `precise fleet latency`: how long the accesses of a fleet take.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct LatencyDocument<'a>(pub &'a FleetLatency);
-
-/// The document of `precise fleet diff`: what changed in a fleet.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct DiffDocument<'a>(pub &'a FleetDiff);
 
 /// The number of hours that are named.
 const NAMED: usize = 3;
