@@ -39,7 +39,7 @@ fn file(rows: u32, dictionary: bool, change: impl FnOnce(&mut Capture, &mut Batc
     if batch.rows > 0 {
         let mut group = RowGroup::start();
         group.add(&batch).unwrap();
-        file.add(group).unwrap();
+        file.add(&mut group).unwrap();
     }
     let meta = serde_json::to_string(&capture.meta).unwrap();
     let pairs = [(SCHEMA_KEY, SCHEMA_VERSION.to_string()), (META_KEY, meta)];

@@ -97,8 +97,8 @@ impl<W: Write + Send> GroupFile<W> {
         Ok(Self { bytes, schema, properties, written: Vec::new(), groups: Descriptions::default() })
     }
 
-    /// Writes a row group.
-    pub fn add(&mut self, group: RowGroup) -> Result<(), ParquetError> {
+    /// Writes a row group, which is empty afterwards.
+    pub fn add(&mut self, group: &mut RowGroup) -> Result<(), ParquetError> {
         let number = i32::try_from(self.groups()).map_err(|error| ParquetError::External(error.into()))?;
         let Self { bytes, schema, properties, .. } = self;
         let mut writer =
@@ -240,7 +240,7 @@ mod tests {
             rows.add(&batch(&capture, &capture.rows).unwrap()).unwrap();
             rows
         };
-        (0..50).for_each(|group| file.add(rows(group)).unwrap());
+        (0..50).for_each(|group| file.add(&mut rows(group)).unwrap());
         assert_eq!(file.groups(), 50);
         let (first, all) = (file.groups.ends[0].0, file.groups.compressed.len());
         assert!(first < 4096 && all < first + 49 * 1024, "{first} bytes for the first, {all} for all");
@@ -251,7 +251,7 @@ mod tests {
         file.write_all(&some).unwrap();
         file.wrote_footer(position, some.len());
         assert!(file.groups() == 50 && file.groups.compressed.capacity() == 0);
-        file.add(rows(50)).unwrap();
+        file.add(&mut rows(50)).unwrap();
 
         let whole = SerializedFileReader::new(Bytes::from(file.finish(Vec::new()).unwrap())).unwrap();
         let meta = whole.metadata();

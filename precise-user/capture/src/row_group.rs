@@ -23,6 +23,12 @@ pub(super) const SHORTEST_GROUP: Duration = Duration::from_secs(30);
 /// The number of values that are encoded at one time.
 const SLICE: usize = 1024;
 
+/// The most memory that the columns of a row group keep for the next one, in bytes. Memory that a
+/// run takes again for each row group lies elsewhere each time, between what stays, and over an
+/// hour more and more of the heap is resident (docs/journal/0009-waiting-rows.md). What is larger
+/// comes from the kernel and goes back to it.
+const MOST_KEPT: usize = 4 << 20;
+
 /// A row group that is being written, with the values of each of [`Column::ALL`].
 pub(super) struct RowGroup {
     columns: Vec<Waiting>,
@@ -51,17 +57,22 @@ impl RowGroup {
         self.columns.iter().map(Waiting::bytes).sum()
     }
 
-    /// Writes the row group to a file with the schema of [`Column::ALL`].
+    /// Writes the row group to a file with the schema of [`Column::ALL`], and starts the next one.
     pub fn write_to<W: Write + Send>(
-        self,
+        &mut self,
         group: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), ParquetError> {
-        for (mut waiting, column) in self.columns.into_iter().zip(Column::ALL) {
+        for (waiting, column) in self.columns.iter_mut().zip(Column::ALL) {
             let missing = || ParquetError::General(format!("the schema has no column {}", column.name()));
             let mut chunk = group.next_column()?.ok_or_else(missing)?;
             let texts = waiting.take_texts();
-            write(chunk.untyped(), column.nullable(), &waiting, &texts)?;
+            write(chunk.untyped(), column.nullable(), waiting, &texts)?;
             chunk.close()?;
+            waiting.clear(texts);
+        }
+        self.rows = 0;
+        if self.columns.iter().map(Waiting::kept).sum::<usize>() > MOST_KEPT {
+            *self = Self::start();
         }
         Ok(())
     }

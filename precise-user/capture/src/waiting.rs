@@ -91,9 +91,21 @@ impl Waiting {
         ended.chain(self.run)
     }
 
-    /// Takes the texts, by index.
+    /// Takes the texts, by index. Give them to [`Self::clear`] afterwards.
     pub fn take_texts(&mut self) -> TextTable {
         self.texts.take()
+    }
+
+    /// Forgets the values, and keeps the memory that they took.
+    pub fn clear(&mut self, texts: TextTable) {
+        self.runs.clear();
+        (self.run, self.last) = (None, 0);
+        self.texts.clear(texts);
+    }
+
+    /// Returns about how many bytes of memory the column has, with what it keeps.
+    pub fn kept(&self) -> usize {
+        self.runs.capacity() + self.texts.kept()
     }
 
     /// Returns the bytes that the column takes in the file before compression, without those of a

@@ -55,8 +55,25 @@ impl WaitingTexts {
 
     /// Takes the texts.
     pub fn take(&mut self) -> TextTable {
-        let Self { bytes, ends, .. } = std::mem::take(self);
+        let (bytes, ends) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.ends));
         TextTable { bytes: bytes.into(), ends }
+    }
+
+    /// Forgets the texts that were taken, and keeps the memory that they took.
+    pub fn clear(&mut self, taken: TextTable) {
+        let TextTable { bytes, mut ends } = taken;
+        ends.clear();
+        // If something still refers to a text, this copies them.
+        let mut bytes = Vec::from(bytes);
+        bytes.clear();
+        self.indexes.clear();
+        (self.bytes, self.ends, self.beyond) = (bytes, ends, None);
+    }
+
+    /// Returns about how many bytes of memory this has.
+    pub fn kept(&self) -> usize {
+        let index = size_of::<u64>() + size_of::<u32>();
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>() + self.indexes.capacity() * index
     }
 
     /// Returns the bytes of a dictionary of the texts.
@@ -118,6 +135,10 @@ mod tests {
         let table = waiting.take();
         let all: Vec<_> = (0..5).map(|index| table.text(index)).collect();
         assert_eq!(all, ["", "a", "long text", "b", ""]);
+        let room = waiting.kept();
+        waiting.clear(table);
+        assert!(waiting.kept() > room, "no memory was kept");
         assert_eq!(waiting.add(&texts(&["new"]), 1 << 20), [Some(0)]);
+        assert_eq!(waiting.take().text(0), "new");
     }
 }

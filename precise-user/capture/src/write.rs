@@ -67,8 +67,10 @@ pub enum WriteError {
 /// a run of more than an hour.
 pub struct CaptureWriter {
     file: GroupFile<FileOutput>,
-    /// The row group that is not in the file yet, and when it began; `None` if no rows wait.
-    group: Option<(RowGroup, Instant)>,
+    /// The row group that is not in the file yet.
+    group: RowGroup,
+    /// When the first of its rows came; `None` if no rows wait.
+    began: Option<Instant>,
     begin: Instant,
     path: PathBuf,
     /// `None` if the capture cannot be read before it is complete.
@@ -118,7 +120,8 @@ impl CaptureWriter {
         };
         Ok(Self {
             file,
-            group: None,
+            group: RowGroup::start(),
+            began: None,
             begin: Instant::now(),
             path,
             checkpoints: None,
@@ -138,7 +141,7 @@ impl CaptureWriter {
     fn append(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
         let mut rest = rows;
         while !rest.is_empty() {
-            let (group, began) = self.group.get_or_insert_with(|| (RowGroup::start(), Instant::now()));
+            let (group, began) = (&mut self.group, *self.began.get_or_insert_with(Instant::now));
             let (now, later) = rest.split_at(rest.len().min(BATCH_ROWS).min(ROW_GROUP_ROWS - group.rows));
             let batch = batch(capture, now).map_err(WriteError::Model)?;
             group.add(&batch).map_err(|e| failed(&self.path, e))?;
@@ -209,8 +212,15 @@ impl CaptureWriter {
     }
 
     fn finish_group(&mut self) -> Result<(), WriteError> {
-        let Some((group, _)) = self.group.take() else { return Ok(()) };
-        self.file.add(group).map_err(|e| failed(&self.path, e))
+        if self.began.take().is_none() {
+            return Ok(());
+        }
+        let added = self.file.add(&mut self.group);
+        if added.is_err() {
+            // Some of its columns are empty already.
+            self.group = RowGroup::start();
+        }
+        added.map_err(|e| failed(&self.path, e))
     }
 
     /// Completes the capture with the metadata at the end of the run. The file then has its name

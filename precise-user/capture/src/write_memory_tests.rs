@@ -41,7 +41,7 @@ fn rows_that_wait_take_few_bytes() {
     assert!((100 << 10..400 << 10).contains(&waiting), "{waiting} bytes");
 
     let mut file = GroupFile::start(Vec::new(), schema().unwrap(), properties().unwrap()).unwrap();
-    let ((), most) = most_allocated(|| file.add(group).unwrap());
+    let ((), most) = most_allocated(|| file.add(&mut group).unwrap());
     assert!(most < 800 << 10, "{most} bytes to encode");
 }
 
@@ -59,7 +59,7 @@ fn memory_hardly_depends_on_the_row_groups_before() {
             let ((), beyond) = most_allocated(|| {
                 let mut group = RowGroup::start();
                 group.add(&batch).unwrap();
-                file.add(group).unwrap();
+                file.add(&mut group).unwrap();
             });
             most = most.max(held.unsigned_abs() + beyond);
         }
@@ -87,7 +87,7 @@ fn the_size_of_texts_is_known_before_they_are_encoded() {
     }
     let known = group.bytes();
     let mut file = GroupFile::start(Vec::new(), schema().unwrap(), properties().unwrap()).unwrap();
-    file.add(group).unwrap();
+    file.add(&mut group).unwrap();
     let file = SerializedFileReader::new(Bytes::from(file.finish(Vec::new()).unwrap())).unwrap();
     let truth = file.metadata().row_group(0).total_byte_size() as usize;
     assert!((known..known + known / 10).contains(&truth), "{known} bytes, and {truth} in the file");
