@@ -10,6 +10,7 @@
 //! epochs.
 
 mod live;
+mod owners;
 mod state;
 mod tables;
 mod window;

@@ -1,10 +1,12 @@
 //! The window: the rows of the last epochs, and the state of the events at both ends of it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use std::iter::repeat_n;
 use std::time::Duration;
 
-use precise_model::{Capture, Epoch, Ledger, Meta, Name, Owner, RateChange, Row};
+use precise_model::{Capture, Epoch, Ledger, Meta, Name, RateChange, Row};
 
+use super::owners::KeptOwners;
 use super::state::{LiveCost, Rates, TopState, events_between, ledgers};
 use super::tables::{MOST_BYTES, Mover, Tables};
 
@@ -43,7 +45,8 @@ struct Held {
 #[derive(Debug)]
 struct NamedEpoch {
     epoch: Epoch,
-    rows: Vec<Row>,
+    /// The number of its rows.
+    rows: usize,
     /// The number of samples of each event in the rows of all epochs so far, kept or not.
     in_rows: Vec<u64>,
     /// The number of those that were not kept.
@@ -61,8 +64,10 @@ pub struct Window {
     tables: Tables,
     /// The bytes of names at which those without rows are removed.
     compact_at: usize,
-    owners: Owners,
+    owners: KeptOwners,
     epochs: VecDeque<Held>,
+    /// The rows of all epochs, one after the other, in one block of memory.
+    rows: VecDeque<Row>,
     /// How many of `epochs` have rows, and how many have a state.
     with_rows: usize,
     with_state: usize,
@@ -95,8 +100,9 @@ impl Window {
             draft,
             tables: Tables::default(),
             compact_at: LEAST_GROWTH.min(most_bytes / 8),
-            owners: Owners::default(),
+            owners: KeptOwners::default(),
             epochs: VecDeque::new(),
+            rows: VecDeque::new(),
             with_rows: 0,
             with_state: 0,
             before: vec![Ledger::default(); events],
@@ -125,15 +131,17 @@ impl Window {
             }
         }
         named.meta.owners.iter().for_each(|owner| self.owners.add(owner));
-        let moved = if rows.len() > self.most_rows {
+        let kept = if rows.len() > self.most_rows {
             self.drop_rows(rows);
-            Vec::new()
+            0
         } else {
+            make_room(&mut self.rows, rows.len());
             let mut mover = Mover::new(named, &mut self.tables);
-            rows.iter().map(|row| mover.row(row)).collect()
+            self.rows.extend(rows.iter().map(|row| mover.row(row)));
+            rows.len()
         };
         let (in_rows, unkept) = (self.in_rows.clone(), self.unkept.clone());
-        self.held(self.with_rows).named = Some(NamedEpoch { epoch, rows: moved, in_rows, unkept });
+        self.held(self.with_rows).named = Some(NamedEpoch { epoch, rows: kept, in_rows, unkept });
         self.with_rows += 1;
         if self.with_rows <= self.with_state {
             self.completed();
@@ -185,7 +193,7 @@ impl Window {
         while self.complete() > 1 && self.named().next().is_some_and(|named| named.epoch.end_ns <= start) {
             self.pop();
         }
-        while self.complete() > 1 && self.rows() > self.most_rows {
+        while self.complete() > 1 && self.rows.len() > self.most_rows {
             self.shortened = true;
             self.pop();
         }
@@ -203,7 +211,7 @@ impl Window {
 
     /// Returns the memory of all names in bytes, about.
     fn bytes(&self) -> usize {
-        self.tables.bytes() + self.owners.bytes
+        self.tables.bytes() + self.owners.bytes()
     }
 
     fn complete(&self) -> usize {
@@ -214,13 +222,10 @@ impl Window {
         self.epochs.iter().filter_map(|held| held.named.as_ref())
     }
 
-    fn rows(&self) -> usize {
-        self.named().map(|named| named.rows.len()).sum()
-    }
-
     /// Removes the first epoch, which is complete.
     fn pop(&mut self) {
         let Some(Held { named: Some(named), state: Some(state) }) = self.epochs.pop_front() else { return };
+        self.rows.drain(..named.rows);
         self.with_rows -= 1;
         self.with_state -= 1;
         self.before = ledgers_of(&named, &state);
@@ -233,10 +238,8 @@ impl Window {
     fn compact(&mut self) {
         let mut tables = Tables::default();
         let mut mover = Mover::new(&self.tables, &mut tables);
-        for named in self.epochs.iter_mut().filter_map(|held| held.named.as_mut()) {
-            for row in &mut named.rows {
-                *row = mover.row(row);
-            }
+        for row in &mut self.rows {
+            *row = mover.row(row);
         }
         self.tables = tables;
         let paths = self.paths();
@@ -249,8 +252,9 @@ impl Window {
 
     /// Returns the cgroups of all rows.
     fn paths(&self) -> BTreeSet<String> {
-        let rows = self.named().flat_map(|named| &named.rows);
-        let mut ids: Vec<_> = rows
+        let mut ids: Vec<_> = self
+            .rows
+            .iter()
             .filter_map(|row| match row.cgroup {
                 Name::Known(id) => Some(id),
                 Name::Unknown(_) => None,
@@ -275,14 +279,14 @@ impl Window {
             start_ns: later(named.epoch.start_ns),
             end_ns: later(named.epoch.end_ns),
         });
-        let rows = complete().enumerate().flat_map(|(number, (named, _))| {
-            named.rows.iter().map(move |row| Row { epoch: number as u32, ..*row })
-        });
+        let numbers =
+            complete().enumerate().flat_map(|(number, (named, _))| repeat_n(number as u32, named.rows));
+        let rows = self.rows.iter().zip(numbers).map(|(row, epoch)| Row { epoch, ..*row });
         let meta = Meta {
             start_unix_ns: self.draft.start_unix_ns + start_ns,
             epochs: epochs.collect(),
             events,
-            owners: self.owners.by_path.values().cloned().collect(),
+            owners: self.owners.all(),
             overhead: state.overhead,
             notes: self.draft.notes.iter().chain(&self.notes).cloned().collect(),
             ..self.draft.clone()
@@ -306,31 +310,15 @@ impl Window {
     }
 }
 
-/// The owners of cgroups, by path.
-#[derive(Debug, Default)]
-struct Owners {
-    by_path: BTreeMap<String, Owner>,
-    /// Their memory, about.
-    bytes: usize,
-}
-
-impl Owners {
-    fn add(&mut self, owner: &Owner) {
-        self.bytes += bytes_of(owner);
-        if let Some(before) = self.by_path.insert(owner.path.clone(), owner.clone()) {
-            self.bytes -= bytes_of(&before);
-        }
+/// Makes room for more rows. The whole block becomes resident over time, as the rows move through
+/// it, so it is hardly larger than what is in it.
+fn make_room(rows: &mut VecDeque<Row>, more: usize) {
+    let needed = rows.len() + more;
+    if needed > rows.capacity() {
+        rows.reserve_exact(more + needed / 16);
+    } else if needed < rows.capacity() / 2 {
+        rows.shrink_to(needed + needed / 16);
     }
-
-    fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        self.by_path.retain(|path, _| keep(path));
-        self.bytes = self.by_path.values().map(bytes_of).sum();
-    }
-}
-
-/// Returns the memory of an owner with the path that it is found by.
-fn bytes_of(owner: &Owner) -> usize {
-    size_of::<String>() + owner.path.len() + owner.bytes()
 }
 
 /// Returns the ledger of each event at the end of an epoch.

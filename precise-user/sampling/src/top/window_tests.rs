@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use precise_common::ledger::Counter;
 use precise_model::testing::CaptureBuilder;
-use precise_model::{Capture, Chain, Epoch, EventInfo, Meta, RateChange};
+use precise_model::{Capture, Chain, Epoch, EventInfo, Meta, Owner, RateChange};
 
 use super::super::state::TopState;
 use super::*;
@@ -158,7 +158,7 @@ fn memory_of_names_is_bounded() {
         fake.epoch(&[&name]);
         assert!(fake.window.bytes() <= most + (8 << 10), "{}", fake.window.bytes());
     }
-    assert_eq!(fake.window.owners.bytes, 0);
+    assert_eq!(fake.window.owners.bytes(), 0);
     let epochs = fake.capture().meta.epochs.len();
     assert!((2..60).contains(&epochs), "{epochs}");
     assert!(fake.window.snapshot().unwrap().shortened.is_some());
@@ -179,7 +179,7 @@ fn names_of_the_past_go_with_the_owners_of_its_cgroups() {
     }
     // Ten epochs need 40 KB, the names of all of them 4 MB and more.
     assert!(most < LEAST_GROWTH + (64 << 10), "{most}");
-    assert!(fake.window.owners.by_path.len() < 100, "{}", fake.window.owners.by_path.len());
+    assert!(fake.window.owners.len() < 100, "{}", fake.window.owners.len());
 }
 
 #[test]
