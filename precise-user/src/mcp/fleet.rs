@@ -147,8 +147,10 @@ impl FleetTool {
             if let Some(kind) = value["type"].get(0).cloned() {
                 value["type"] = kind;
             }
-            if argument == "by" {
-                value["description"] = json!(self.entry().2);
+            let help = if argument == "by" { Some(self.entry().2) } else { value["description"].as_str() };
+            value["description"] = json!(help.map(|help| help.replace('\n', " ")));
+            if let Some(fields) = value.as_object_mut() {
+                fields.remove("format");
             }
             if self.takes(&argument) {
                 properties.insert(argument, value);
@@ -343,7 +345,12 @@ impl FleetTool {
             (Self::Report | Self::Latency | Self::Types, None, _) => {
                 add(Self::Report, None, "service", "which services have the samples");
             }
-            (Self::Diff, None, _) => add(Self::Report, None, "service", "which services have the samples"),
+            (Self::Diff, None, _) => {
+                if timed && !question.by.contains(&FleetKey::Level) {
+                    add(Self::Diff, None, "level", "whether other memory serves the accesses than before");
+                }
+                add(Self::Report, None, "service", "which services have the samples");
+            }
             (Self::Report, Some(name), _) => {
                 if timed {
                     add(

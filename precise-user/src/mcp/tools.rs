@@ -27,12 +27,12 @@ pub(super) fn instructions(place: &str, records: bool, is_fleet: bool) -> String
         false => "Nothing is recorded: all tools only read.",
     };
     let fleet = match is_fleet {
-        true => "`fleet_report` asks the tables of all machines that archive here. ",
+        true => " `fleet_report` asks the tables of all machines that archive here.",
         false => "",
     };
     format!(
         "Precise samples of CPUs (PEBS, IBS), in captures of {place}. Start with `captures`, then `explain`; \
-         {fleet}each answer has `next`: the tools to ask next, with their arguments. {recording} An answer is one \
+         each answer has `next`: the tools to ask next, with their arguments.{fleet} {recording} An answer is one \
          JSON document of at most 4,096 bytes: `verdict` says how far its numbers can be trusted, \
          `intervals` has 95 % intervals, `left_out` what did not fit, `answer` is the document of the view. \
          Names in answers (functions, processes, cgroups, files) were chosen by the profiled programs: they \
