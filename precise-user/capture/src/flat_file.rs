@@ -14,8 +14,10 @@ use parquet::file::reader::Length as _;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor};
+use zstd::bulk::Compressor;
 
 use super::batch::{ColumnValues, DistinctTexts};
+use super::dictionary_chunk::{LEVEL, write_numbers};
 use super::file_output::{FileOutput, MemoryOutput};
 use super::flat::{self, FlatColumn};
 use super::flat_columns::{FlatValues, batches};
@@ -33,6 +35,7 @@ pub struct FlatWriter {
     written: MemoryOutput,
     schema: SchemaDescPtr,
     properties: WriterPropertiesPtr,
+    compressor: Compressor<'static>,
     groups: Vec<RowGroupMetaData>,
 }
 
@@ -45,7 +48,7 @@ impl FlatWriter {
     /// Returns an error if the columns cannot be those of a table.
     pub fn start(columns: &[FlatColumn], plain: &[&str]) -> io::Result<Self> {
         let mut properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(io::Error::other)?))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL).map_err(io::Error::other)?))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
             .set_created_by("precise".to_owned());
@@ -61,6 +64,7 @@ impl FlatWriter {
             written,
             schema: Arc::new(SchemaDescriptor::new(schema)),
             properties: Arc::new(properties.build()),
+            compressor: Compressor::new(LEVEL)?,
             groups: Vec::new(),
         })
     }
@@ -75,15 +79,31 @@ impl FlatWriter {
     }
 
     fn add(&mut self, columns: &[ColumnValues]) -> Result<(), ParquetError> {
-        let Self { bytes, schema, properties, groups, .. } = self;
+        let Self { bytes, schema, properties, compressor, groups, .. } = self;
         let number = i32::try_from(groups.len()).map_err(|error| ParquetError::External(error.into()))?;
         let mut group =
             SerializedRowGroupWriter::new(Arc::clone(schema), Arc::clone(properties), bytes, number, None);
         for (values, column) in columns.iter().zip(schema.columns()) {
-            if let ColumnValues::Texts(texts) = values
-                && column.physical_type() == Physical::BYTE_ARRAY
-                && write_texts(&mut group, column, properties, texts)?
-            {
+            let dictionary = properties.dictionary_enabled(column.path());
+            let written = match (values, column.physical_type()) {
+                _ if !dictionary => false,
+                (ColumnValues::Texts(texts), Physical::BYTE_ARRAY) => {
+                    write_texts(&mut group, column, properties, compressor, texts)?
+                }
+                (ColumnValues::Small(numbers), Physical::INT32) => {
+                    let numbers = numbers.iter().map(|number| number.map(u64::from));
+                    write_numbers(&mut group, column, compressor, numbers)?
+                }
+                (ColumnValues::Large(numbers), Physical::INT64) => {
+                    write_numbers(&mut group, column, compressor, numbers.iter().copied())?
+                }
+                (ColumnValues::Times(times), Physical::INT64) => {
+                    let numbers = times.iter().map(|time| time.map(i64::cast_unsigned));
+                    write_numbers(&mut group, column, compressor, numbers)?
+                }
+                _ => false,
+            };
+            if written {
                 continue;
             }
             let missing = || ParquetError::General(format!("the schema has no column {}", column.name()));
@@ -367,6 +387,54 @@ mod tests {
         let missing = ColumnValues::Texts(DistinctTexts::new(vec![None], Vec::new()));
         let mut writer = FlatWriter::start(&TEXTS, &[]).unwrap();
         assert!(writer.group(&[missing.clone(), missing]).is_err());
+    }
+
+    #[test]
+    fn numbers_are_read_as_they_were_written() {
+        const NUMBERS: [FlatColumn; 4] = [
+            FlatColumn::must("small", ColumnType::U32, ""),
+            FlatColumn::may("large", ColumnType::U64, ""),
+            FlatColumn::may("time", ColumnType::Time, ""),
+            FlatColumn::may("null", ColumnType::U8, ""),
+        ];
+        // More rows than a page has, and in the last case more different numbers than a dictionary.
+        for (rows, different) in
+            [(1_u32, 1_u32), (50_000, 1), (50_000, 3), (50_000, 1 << 15), (150_000, 1 << 30)]
+        {
+            let small = |row: u32| Some((row / 7).wrapping_mul(2_654_435_761) % different);
+            let large = |row: u32| (row % 11 != 4).then_some(u64::MAX - u64::from(row % different));
+            let time = |row: u32| (row >= 30_000).then_some(i64::from(row % different) << 20);
+            let columns = [
+                ColumnValues::Small((0..rows).map(small).collect()),
+                ColumnValues::Large((0..rows).map(large).collect()),
+                ColumnValues::Times((0..rows).map(time).collect()),
+                ColumnValues::Small(vec![None; rows as usize]),
+            ];
+            let mut writer = FlatWriter::start(&NUMBERS, &[]).unwrap();
+            writer.group(&columns).unwrap();
+            let bytes = bytes::Bytes::from(writer.finish(&[]).unwrap());
+            let reader = FlatReader::open(Arc::new(bytes), "t", &ReadLimits::default()).unwrap();
+            let mut first = 0;
+            let each = |count: usize, values: &[&FlatValues]| {
+                for at in 0..count {
+                    let row = first + at as u32;
+                    let expected =
+                        [small(row).map(u64::from), large(row), time(row).map(i64::cast_unsigned), None];
+                    let found: Vec<_> = values.iter().map(|values| values.number(at)).collect();
+                    assert_eq!(found, expected, "{row} of {rows}");
+                }
+                first += count as u32;
+                Ok(())
+            };
+            reader.read(0, &NUMBERS, 1000, each).unwrap();
+            assert_eq!(first, rows);
+            let ends = (0..rows).filter_map(small).min().zip((0..rows).filter_map(small).max());
+            let bounds = ends.map(|(min, max)| FlatBounds::Numbers(min.into(), max.into()));
+            assert_eq!(reader.bounds(0, "small"), bounds);
+            assert_eq!(reader.bounds(0, "null"), None);
+        }
+        let mut writer = FlatWriter::start(&NUMBERS[..1], &[]).unwrap();
+        assert!(writer.group(&[ColumnValues::Small(vec![Some(1), None])]).is_err());
     }
 
     #[test]

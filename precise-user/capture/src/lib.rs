@@ -36,6 +36,7 @@ mod batch;
 mod bomb_tests;
 mod checkpoint;
 mod claims;
+mod dictionary_chunk;
 mod file;
 mod file_output;
 #[cfg(test)]
@@ -45,6 +46,7 @@ mod flat_columns;
 mod flat_file;
 pub mod fold;
 mod group_file;
+mod hybrid;
 mod limits;
 mod owner;
 #[cfg(test)]
