@@ -5,7 +5,7 @@ use gimli::{AttributeValue, UnitOffset};
 use precise_code::types::{FunctionFacts, Home, TypeId, TypeShape, Types as _, Untyped, Variable};
 
 use super::location::{FrameBase, frame, locate};
-use super::types::{TypeTable, reference};
+use super::types::TypeTable;
 use super::{Bytes, Entry, Place, Unit};
 
 /// Maximum number of variables of a function, in all ranges.
@@ -143,7 +143,7 @@ impl<'a> TypeTable<'a, '_> {
             .find_map(|name| self.dwarf.attr_address(unit, entry.attr_value(name)?).ok().flatten());
         let callee = [dw::DW_AT_call_origin, dw::DW_AT_abstract_origin]
             .into_iter()
-            .find_map(|name| reference(begins, entry.attr_value(name)?));
+            .find_map(|name| self.reference(begins, entry.attr_value(name)?));
         let (Some(after), Some(callee)) = (after, callee) else { return };
         let Some((_, start, entry)) = self.entry(callee) else { return };
         let ty = self.type_place(start, &entry).and_then(|place| self.intern(place));

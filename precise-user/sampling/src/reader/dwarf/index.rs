@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use gimli::constants as dw;
+use gimli::{
+    DebugInfoOffset, DebugTypeSignature, DebugTypes, LittleEndian, Section as _, UnitHeader, UnitType,
+};
 use precise_code::types::Untyped;
 use rustc_hash::FxHashMap;
 
@@ -25,8 +28,13 @@ const MAX_NAMESPACE: usize = 512;
 /// The units of a file.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// The unit headers, by their offset in `.debug_info`.
+    /// The unit headers, by their offset in `.debug_info`. Those of `.debug_types`, which DWARF 4
+    /// has, follow as if that section did.
     heads: Vec<Head>,
+    /// The length of `.debug_info`.
+    info: usize,
+    /// The types that have a unit of their own, by their signature.
+    signatures: FxHashMap<u64, Place>,
     /// Ranges of addresses with the number of their unit, by their start.
     ranges: Vec<(u64, u64, u32)>,
     read: FxHashMap<u32, UnitIndex>,
@@ -56,16 +64,11 @@ impl Index {
         if self.has_heads {
             return Ok(());
         }
+        self.info = dwarf.debug_info.reader().len();
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
-            budget.take()?;
             let Some(start) = header.debug_info_offset() else { continue };
-            let number = u32::try_from(self.heads.len()).unwrap_or(u32::MAX);
-            if self.heads.len() >= MAX_UNITS {
-                break;
-            }
-            let end = start.0.saturating_add(header.length_including_self());
-            self.heads.push(Head { start: start.0, end });
+            let Some(number) = self.add(start.0, &header, budget)? else { break };
             let Ok(unit) = dwarf.unit(header) else { continue };
             let Ok(mut ranges) = dwarf.unit_ranges(&unit) else { continue };
             while let Ok(Some(range)) = ranges.next() {
@@ -76,9 +79,52 @@ impl Index {
                 }
             }
         }
+        let mut headers = dwarf.type_units();
+        while let Ok(Some(header)) = headers.next() {
+            let Some(start) = header.debug_types_offset() else { continue };
+            if self.add(self.info.saturating_add(start.0), &header, budget)?.is_none() {
+                break;
+            }
+        }
         self.ranges.sort_unstable();
         self.has_heads = true;
         Ok(())
+    }
+
+    /// Adds a unit that begins at `start`. Returns its number; `None` if there are too many.
+    fn add(
+        &mut self,
+        start: usize,
+        header: &UnitHeader<Bytes<'_>>,
+        budget: &Budget,
+    ) -> Result<Option<u32>, Untyped> {
+        budget.take()?;
+        if self.heads.len() >= MAX_UNITS {
+            return Ok(None);
+        }
+        if let UnitType::Type { type_signature, type_offset }
+        | UnitType::SplitType { type_signature, type_offset } = header.type_()
+        {
+            self.signatures.insert(type_signature.0, Place(start.saturating_add(type_offset.0)));
+        }
+        let number = u32::try_from(self.heads.len()).unwrap_or(u32::MAX);
+        self.heads.push(Head { start, end: start.saturating_add(header.length_including_self()) });
+        Ok(Some(number))
+    }
+
+    /// Returns the header of a unit.
+    pub fn header<'a>(&self, unit: u32, dwarf: &gimli::Dwarf<Bytes<'a>>) -> Option<UnitHeader<Bytes<'a>>> {
+        let start = self.start_of(unit)?;
+        let Some(start) = start.checked_sub(self.info) else {
+            return dwarf.unit_header(DebugInfoOffset(start)).ok();
+        };
+        let bytes = dwarf.debug_types.reader().slice().get(start..)?;
+        DebugTypes::new(bytes, LittleEndian).units().next().ok().flatten()
+    }
+
+    /// Returns where the type with a signature is.
+    pub fn type_of(&self, signature: DebugTypeSignature) -> Option<Place> {
+        self.signatures.get(&signature.0).copied()
     }
 
     /// Reads the headers of the units of a `.dwo` file, once. All code that is asked for is in the
@@ -94,9 +140,7 @@ impl Index {
         for number in 0..self.heads.len() {
             budget.take()?;
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            let header = self.start_of(number).map(gimli::DebugInfoOffset);
-            let header = header.and_then(|start| dwarf.unit_header(start).ok());
-            let unit = header.and_then(|header| dwarf.unit(header).ok());
+            let unit = self.header(number, dwarf).and_then(|header| dwarf.unit(header).ok());
             if unit.is_some_and(|unit| unit.dwo_id == Some(id)) {
                 self.ranges.push((0, u64::MAX, number));
                 break;
@@ -117,7 +161,7 @@ impl Index {
         Some((u32::try_from(at).ok()?, head.start))
     }
 
-    /// Returns the offset of a unit in `.debug_info`.
+    /// Returns the offset of a unit.
     pub fn start_of(&self, unit: u32) -> Option<usize> {
         self.heads.get(unit as usize).map(|head| head.start)
     }

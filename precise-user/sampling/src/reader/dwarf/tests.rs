@@ -105,6 +105,18 @@ fn fields_of_a_compiled_program_are_found() {
     assert_eq!((&*first.globals[0].name, first.globals[0].size), ("table", 128));
 }
 
+/// With these, a compiler describes each type once for all object files, and refers to it by a
+/// signature. DWARF 4 has a section for them.
+#[test]
+fn types_with_units_of_their_own_are_found() {
+    for version in ["-gdwarf-5", "-gdwarf-4"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = compiled_with(folder.path(), LIST, &["-fdebug-types-section", version]);
+        assert_eq!(fields(&typed(&path, "walk")), ["node.at+20", "node.next+0", "node.u+24"], "{version}");
+        assert_eq!(fields(&typed(&path, "first")), ["node.at+12"], "{version}");
+    }
+}
+
 #[test]
 fn what_was_split_off_is_read_from_its_file() {
     for version in ["-gdwarf-5", "-gdwarf-4"] {

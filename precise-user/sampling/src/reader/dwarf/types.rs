@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use gimli::constants as dw;
-use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
+use gimli::{AttributeValue, UnitOffset};
 use precise_code::types::{
     DescribedTypes, Global, MAX_NAME, Member, MemberRole, TypeForm, TypeId, TypeLabel, TypeShape, Types,
     Untyped, bounded_name,
@@ -115,8 +115,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         if let Some(known) = self.units.get(&number) {
             return known.clone();
         }
-        let header = self.index.start_of(number).map(DebugInfoOffset);
-        let header = header.and_then(|start| self.dwarf.unit_header(start).ok());
+        let header = self.index.header(number, self.dwarf);
         let mut unit = header.and_then(|header| self.dwarf.unit(header).ok());
         if let (Some(unit), Some(skeleton)) = (&mut unit, self.skeleton) {
             unit.copy_relocated_attributes(skeleton);
@@ -144,19 +143,36 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         Some((unit, start, entry))
     }
 
+    /// Returns the place that an attribute refers to: in the unit that begins at `start`, in another
+    /// one, or in one that is for a single type.
+    pub fn reference(&self, start: usize, value: AttributeValue<Bytes<'_>>) -> Option<Place> {
+        match value {
+            AttributeValue::UnitRef(offset) => start.checked_add(offset.0).map(Place),
+            AttributeValue::DebugInfoRef(offset) => Some(Place(offset.0)),
+            AttributeValue::DebugTypesRef(signature) => self.index.type_of(signature),
+            _ => None,
+        }
+    }
+
+    /// Returns the entry that another one is an instance or the definition of.
+    pub fn origin(&self, start: usize, entry: &Entry<'_>) -> Option<Place> {
+        let links = [dw::DW_AT_abstract_origin, dw::DW_AT_specification];
+        links.into_iter().find_map(|link| self.reference(start, entry.attr_value(link)?))
+    }
+
     /// Returns the place of the type of a variable, field or function, which may be that of the
     /// entry that it is an instance of.
     pub fn type_place(&mut self, start: usize, entry: &Entry<'a>) -> Option<Place> {
         if let Some(to) = entry.attr_value(dw::DW_AT_type) {
-            return reference(start, to);
+            return self.reference(start, to);
         }
-        let mut next = origin(start, entry)?;
+        let mut next = self.origin(start, entry)?;
         for _ in 0..MAX_LINKS {
             let (_, start, entry) = self.entry(next)?;
             if let Some(to) = entry.attr_value(dw::DW_AT_type) {
-                return reference(start, to);
+                return self.reference(start, to);
             }
-            next = origin(start, &entry)?;
+            next = self.origin(start, &entry)?;
         }
         None
     }
@@ -175,6 +191,11 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         let (mut place, mut name, mut alignment) = (first, String::new(), None);
         for _ in 0..MAX_LINKS {
             let (unit, start, entry) = self.entry(place)?;
+            if let Some(signature) = entry.attr_value(dw::DW_AT_signature) {
+                // Only a declaration: the type has a unit of its own.
+                place = self.reference(start, signature)?;
+                continue;
+            }
             alignment = alignment.or_else(|| number(&entry, dw::DW_AT_alignment));
             match entry.tag() {
                 dw::DW_TAG_typedef => {
@@ -196,7 +217,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
                     return id;
                 }
             }
-            place = reference(start, entry.attr_value(dw::DW_AT_type)?)?;
+            place = self.reference(start, entry.attr_value(dw::DW_AT_type)?)?;
         }
         None
     }
@@ -229,7 +250,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         typedef: String,
         alignment: Option<u64>,
     ) -> TypeNode {
-        let to = entry.attr_value(dw::DW_AT_type).and_then(|to| reference(start, to));
+        let to = entry.attr_value(dw::DW_AT_type).and_then(|to| self.reference(start, to));
         let declared = entry.attr_value(dw::DW_AT_declaration).is_some();
         let tag = entry.tag();
         let mut size = number(entry, dw::DW_AT_byte_size);
@@ -318,7 +339,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
                 (dw::DW_TAG_inheritance, 1) => MemberRole::Base,
                 (dw::DW_TAG_member, 1) => MemberRole::Field,
                 (dw::DW_TAG_variant_part, 1) => {
-                    discriminant = entry.attr_value(dw::DW_AT_discr).and_then(|to| reference(start, to));
+                    discriminant = entry.attr_value(dw::DW_AT_discr).and_then(|to| self.reference(start, to));
                     continue;
                 }
                 (dw::DW_TAG_member, 2) if discriminant == Some(Place(start + entry.offset().0)) => {
@@ -336,7 +357,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             };
             let Some(offset) = place else { continue };
             let (name, bits) = (self.text(&unit, entry), number(entry, dw::DW_AT_bit_size));
-            let to = entry.attr_value(dw::DW_AT_type).and_then(|to| reference(start, to));
+            let to = entry.attr_value(dw::DW_AT_type).and_then(|to| self.reference(start, to));
             let Some(ty) = to.and_then(|to| self.intern(to)) else { continue };
             members.push(Member { name, offset, ty, bits, role });
         }
@@ -352,7 +373,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             self.budget.take().ok()?;
             let child = child.entry();
             if child.tag() == dw::DW_TAG_template_type_parameter {
-                let to = child.attr_value(dw::DW_AT_type).and_then(|to| reference(start, to))?;
+                let to = child.attr_value(dw::DW_AT_type).and_then(|to| self.reference(start, to))?;
                 return self.intern(to);
             }
         }
@@ -462,26 +483,11 @@ impl DescribedTypes for TypeTable<'_, '_> {
             if !name.is_empty() {
                 return name;
             }
-            let Some(next) = origin(start, &entry) else { break };
+            let Some(next) = self.origin(start, &entry) else { break };
             place = next;
         }
         String::new()
     }
-}
-
-/// Returns the place that an attribute refers to, in the unit that begins at `start` or elsewhere.
-pub(super) fn reference(start: usize, value: AttributeValue<Bytes<'_>>) -> Option<Place> {
-    match value {
-        AttributeValue::UnitRef(offset) => start.checked_add(offset.0).map(Place),
-        AttributeValue::DebugInfoRef(offset) => Some(Place(offset.0)),
-        _ => None,
-    }
-}
-
-/// Returns the entry that another one is an instance or the definition of.
-pub(super) fn origin(start: usize, entry: &Entry<'_>) -> Option<Place> {
-    let links = [dw::DW_AT_abstract_origin, dw::DW_AT_specification];
-    links.into_iter().find_map(|link| reference(start, entry.attr_value(link)?))
 }
 
 /// Returns the value of an attribute that is a number.
