@@ -57,6 +57,11 @@ const PACKAGES: &[Packages] = &[
         names: &["clang-22", "lld-22"],
     },
     Packages {
+        purpose: "by the test that looks up types in what dwz has put into another file",
+        lab: false,
+        names: &["dwz"],
+    },
+    Packages {
         purpose: "by the tests that look at a report in a browser (a font comes with nothing else)",
         lab: false,
         names: &["chromium", "fonts-dejavu-core"],

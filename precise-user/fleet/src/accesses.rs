@@ -7,7 +7,7 @@ use precise_model::words;
 use precise_model::{EventInfo, Meta};
 use rustc_hash::FxHashMap;
 
-use crate::columns::{ACCESS_COLUMNS, AccessColumns, Columns, Stopped};
+use crate::columns::{ACCESS_COLUMNS, AccessColumns, Columns, Stopped, text_places};
 use crate::fold::{Fold, InstructionOp, SampledInstruction, once};
 
 /// The instructions of a capture whose rows are being added.
@@ -17,7 +17,7 @@ pub(crate) struct RowInstructions {
     /// What data sources say that accesses did.
     ops: FxHashMap<u64, InstructionOp>,
     /// The ids of the functions of the batch, by the places of their texts.
-    functions: FxHashMap<[Option<u64>; 4], u64>,
+    functions: FxHashMap<u128, u64>,
 }
 
 fn samples_accesses(event: &EventInfo) -> bool {
@@ -60,8 +60,7 @@ impl RowInstructions {
                 *self.ops.entry(word).or_insert_with(op)
             }
         };
-        let texts = [columns.build_id, columns.module, columns.function, own.inlined];
-        let texts = texts.map(|column| column.number(row));
+        let texts = text_places([columns.build_id, columns.module, columns.function, own.inlined], row);
         let find = || Ok::<_, Stopped>(fold.symbol(own.symbol(columns, row).map_err(Stopped::Wrong)?));
         let function = once(&mut self.functions, texts, find)?;
         Ok(fold.place(SampledInstruction { function, place: own.place(columns, row), op })?)

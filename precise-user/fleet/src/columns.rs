@@ -64,6 +64,12 @@ columns! {
     address: Address,
 }
 
+/// Returns the places of a row's texts as one number: equal ones are those of equal texts.
+pub(crate) fn text_places<const N: usize>(columns: [&FlatValues; N], row: usize) -> u128 {
+    let place = |column: &FlatValues| column.number(row).map_or(0, |place| place.wrapping_add(1) as u32);
+    columns.iter().fold(0, |all, column| all << 32 | u128::from(place(column)))
+}
+
 /// Returns a text without what is too long of it.
 pub(crate) fn short(text: &str) -> String {
     text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()

@@ -30,7 +30,7 @@ const FETCHED: u64 = 32 << 20;
 /// How often a compactor begins again because another one was faster.
 const ATTEMPTS: u32 = 16;
 /// What part names are hashed with, to be changed if the same captures become other bytes.
-const FORMAT: &str = "precise fleet 2";
+const FORMAT: &str = "precise fleet 3";
 
 /// What became of an hour or a day.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

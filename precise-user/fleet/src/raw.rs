@@ -10,7 +10,7 @@ use precise_model::words::Served;
 use rustc_hash::FxHashMap;
 
 use crate::accesses::RowInstructions;
-use crate::columns::{AccessColumns, COLUMNS, Columns, Stopped, short};
+use crate::columns::{AccessColumns, COLUMNS, Columns, Stopped, short, text_places};
 use crate::fold::{EventKey, Fold, Full, InstructionKey, LatencyKey, NodeKey, RowKey, Sums, cycles, once};
 use crate::hash::node_group;
 use crate::hour::FleetHour;
@@ -200,8 +200,8 @@ impl<'a> Reading<'a> {
         // Other columns are read if an event of the capture samples accesses.
         let own = AccessColumns::of(own);
         self.accesses.begin_batch();
-        let mut services: FxHashMap<[Option<u64>; 2], u32> = FxHashMap::default();
-        let mut functions: FxHashMap<[Option<u64>; 4], u64> = FxHashMap::default();
+        let mut services: FxHashMap<u128, u32> = FxHashMap::default();
+        let mut functions: FxHashMap<u128, u64> = FxHashMap::default();
         for row in 0..rows {
             let needed = |column: &FlatValues| {
                 column.number(row).ok_or_else(|| wrong("a row has no epoch, event or count"))
@@ -223,11 +223,11 @@ impl<'a> Reading<'a> {
                 }
                 Place::After => continue,
             }
-            let owner = [columns.cgroup, columns.pod].map(|column| column.number(row));
+            let owner = text_places([columns.cgroup, columns.pod], row);
             let find = || Fold::text(&mut self.fold.services, &columns.service(row));
             let service = once(&mut services, owner, find)?;
-            let names = [columns.build_id, columns.module, columns.function, columns.reason];
-            let names = names.map(|column| column.number(row));
+            let names =
+                text_places([columns.build_id, columns.module, columns.function, columns.reason], row);
             let function = *functions.entry(names).or_insert_with(|| self.fold.symbol(columns.symbol(row)));
             let source = columns.source.number(row);
             let level = self.level(source)?;

@@ -152,11 +152,16 @@ impl LayoutReader<'_> {
             let size = size.max(1);
             let offset = offset - offset % size;
             let name = format!("{name}:{bits}");
-            // Bit fields that share bytes are one field.
+            // Bit fields that share bytes are one field, with the name of the first and the last: a
+            // word of flags has dozens.
             if let Some(last) =
                 fields.all.last_mut().filter(|last| last.offset == offset && last.name.contains(':'))
             {
-                last.name = bounded_name(format!("{},{name}", last.name));
+                let first = last.name.split_once([',', ' ']).map(|(first, _)| first);
+                last.name = bounded_name(match first {
+                    None => format!("{},{name}", last.name),
+                    Some(first) => format!("{first} to {name}"),
+                });
                 return;
             }
             let type_name = self.name(member.ty, 0);

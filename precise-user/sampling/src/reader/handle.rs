@@ -280,8 +280,9 @@ impl Reader {
     }
 
     /// Returns the types of a function's accesses to memory, or, if `split` is [`Split::Unknown`],
-    /// the name of the file that has its debug information. A file whose debug information cannot
-    /// be read is not asked again.
+    /// the name of the file that has its debug information. `supplement` is the file with
+    /// supplementary debug information. A file whose debug information cannot be read is not asked
+    /// again.
     ///
     /// # Errors
     ///
@@ -289,7 +290,7 @@ impl Reader {
     pub fn types(
         &mut self,
         (id, file): (FileId, &File),
-        split: Split<'_>,
+        (split, supplement): (Split<'_>, Option<(FileId, &File)>),
         start: u64,
         code: &[u8],
         wanted: &[u64],
@@ -304,9 +305,17 @@ impl Reader {
                 Split::Found(id, file) => (SplitFile::Found(id), Some(file)),
                 Split::Missing => (SplitFile::Missing, None),
             };
-            let request =
-                ReaderRequest::Types { file: id, split, start, code: code.to_vec(), wanted: part.to_vec() };
+            let supplement = supplement.filter(|_| second.is_none());
+            let request = ReaderRequest::Types {
+                file: id,
+                split,
+                supplement: supplement.map(|(id, _)| id),
+                start,
+                code: code.to_vec(),
+                wanted: part.to_vec(),
+            };
             let unknown = split == SplitFile::Unknown;
+            let second = second.or(supplement.map(|(_, file)| file));
             let files: Vec<&File> = [file].into_iter().chain(second).collect();
             match self.ask(&request, &files) {
                 Ok(Reply::Types(FoundTypes::Code(answer))) if answer.instructions.len() == part.len() => {

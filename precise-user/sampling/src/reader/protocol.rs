@@ -67,6 +67,9 @@ pub enum ReaderRequest {
         file: FileId,
         /// The file that the debug information was split off to.
         split: SplitFile,
+        /// The file with supplementary debug information, to which `file` refers: the second
+        /// descriptor, unless that is of `split`. No tool makes files with both.
+        supplement: Option<FileId>,
         /// The virtual address at which the function begins.
         start: u64,
         /// Its code.

@@ -123,9 +123,9 @@ impl Worker {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
             }
-            (ReaderRequest::Types { file: id, split, start, code, wanted }, Some(file)) => {
+            (ReaderRequest::Types { file: id, split, supplement, start, code, wanted }, Some(file)) => {
                 let code = FunctionCode { start, bytes: &code, wanted: &wanted };
-                self.types((id, &file), (split, second), &code).map(Reply::Types)
+                self.types((id, &file), (split, supplement, second), &code).map(Reply::Types)
             }
         };
         answer.unwrap_or_else(|error| Reply::Failed(bounded(&error.to_string())))
@@ -205,11 +205,15 @@ impl Worker {
     fn types(
         &mut self,
         (id, file): (FileId, &File),
-        (split, second): (SplitFile, Option<File>),
+        (split, supplement, second): (SplitFile, Option<FileId>, Option<File>),
         code: &FunctionCode<'_>,
     ) -> io::Result<FoundTypes> {
         self.clock += 1;
         self.keep((id, true), file)?;
+        if let (Some(other), Some(second)) = (supplement, &second) {
+            // Without it, what is in the file itself has types.
+            let _types_are_missing = self.keep((other, true), second);
+        }
         let part = match (split, second) {
             (SplitFile::Unknown, _) => Split::Unknown,
             (SplitFile::Found(part), Some(second)) => {
@@ -219,7 +223,10 @@ impl Worker {
             (SplitFile::Found(_) | SplitFile::Missing, _) => Split::Missing,
         };
         match self.copies.get(&(id, true)) {
-            Some(kept) => self.programs.types(id, &kept.copy, part, code),
+            Some(kept) => {
+                let other = supplement.and_then(|id| Some((id, &self.copies.get(&(id, true))?.copy)));
+                self.programs.types((id, &kept.copy), part, other, code)
+            }
             None => Ok(FoundTypes::Code(TypedCode::default())),
         }
     }

@@ -29,10 +29,11 @@ const MAX_NAMESPACE: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// The unit headers, by their offset in `.debug_info`. Those of `.debug_types`, which DWARF 4
-    /// has, follow as if that section did.
+    /// has, follow as if that section did; then those of a supplementary file.
     heads: Vec<Head>,
-    /// The length of `.debug_info`.
+    /// The length of `.debug_info`, and with that of `.debug_types`.
     info: usize,
+    supplement: usize,
     /// The types that have a unit of their own, by their signature.
     signatures: FxHashMap<u64, Place>,
     /// Ranges of addresses with the number of their unit, by their start.
@@ -65,6 +66,7 @@ impl Index {
             return Ok(());
         }
         self.info = dwarf.debug_info.reader().len();
+        self.supplement = self.info.saturating_add(dwarf.debug_types.reader().len());
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
             let Some(start) = header.debug_info_offset() else { continue };
@@ -84,6 +86,15 @@ impl Index {
             let Some(start) = header.debug_types_offset() else { continue };
             if self.add(self.info.saturating_add(start.0), &header, budget)?.is_none() {
                 break;
+            }
+        }
+        if let Some(other) = dwarf.sup() {
+            let mut headers = other.units();
+            while let Ok(Some(header)) = headers.next() {
+                let Some(start) = header.debug_info_offset() else { continue };
+                if self.add(self.supplement.saturating_add(start.0), &header, budget)?.is_none() {
+                    break;
+                }
             }
         }
         self.ranges.sort_unstable();
@@ -115,11 +126,24 @@ impl Index {
     /// Returns the header of a unit.
     pub fn header<'a>(&self, unit: u32, dwarf: &gimli::Dwarf<Bytes<'a>>) -> Option<UnitHeader<Bytes<'a>>> {
         let start = self.start_of(unit)?;
+        if let Some(start) = start.checked_sub(self.supplement) {
+            return dwarf.sup()?.unit_header(DebugInfoOffset(start)).ok();
+        }
         let Some(start) = start.checked_sub(self.info) else {
             return dwarf.unit_header(DebugInfoOffset(start)).ok();
         };
         let bytes = dwarf.debug_types.reader().slice().get(start..)?;
         DebugTypes::new(bytes, LittleEndian).units().next().ok().flatten()
+    }
+
+    /// Returns whether the entry at a place is in the supplementary file.
+    pub fn is_in_supplement(&self, place: Place) -> bool {
+        place.0 >= self.supplement
+    }
+
+    /// Returns the place of an entry of the supplementary file.
+    pub fn in_supplement(&self, offset: DebugInfoOffset) -> Option<Place> {
+        self.supplement.checked_add(offset.0).map(Place)
     }
 
     /// Returns where the type with a signature is.

@@ -63,16 +63,17 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Returns the types of a function's accesses. `copy` is the copy of the file.
+    /// Returns the types of a function's accesses. `copy` is the copy of the file, `supplement` that
+    /// of the file with supplementary debug information.
     ///
     /// # Errors
     ///
     /// Returns an error if the debug information cannot be read.
     pub fn types(
         &mut self,
-        id: FileId,
-        copy: &File,
+        (id, copy): (FileId, &File),
         split: Split<'_>,
+        supplement: Option<(FileId, &File)>,
         code: &FunctionCode<'_>,
     ) -> io::Result<FoundTypes> {
         self.clock += 1;
@@ -87,6 +88,7 @@ impl Programs {
             return Ok(FoundTypes::Code(TypedCode::default()));
         };
         program.used = self.clock;
+        program.supplement(supplement)?;
         program.types(split, code)
     }
 
@@ -95,6 +97,9 @@ impl Programs {
         self.kept.remove(&id);
         for program in self.kept.values_mut() {
             program.split.remove(&id);
+            if program.supplement.as_ref().is_some_and(|(known, _)| *known == id) {
+                (program.supplement, program.index) = (None, Index::default());
+            }
         }
     }
 }
@@ -113,6 +118,8 @@ pub(super) struct FunctionCode<'a> {
 #[derive(Debug)]
 struct Program {
     contents: SectionContents,
+    /// What dwz(1) put into another file, since several files have it.
+    supplement: Option<(FileId, SectionContents)>,
     index: Index,
     /// What was split off, by file.
     split: FxHashMap<FileId, SplitProgram>,
@@ -130,11 +137,24 @@ struct SplitProgram {
 impl Program {
     fn of(copy: &File) -> io::Result<Self> {
         let (contents, index) = (SectionContents::of(copy)?, Index::default());
-        Ok(Self { contents, index, split: FxHashMap::default(), used: 0 })
+        Ok(Self { contents, supplement: None, index, split: FxHashMap::default(), used: 0 })
+    }
+
+    /// Reads the supplementary debug information from now on.
+    fn supplement(&mut self, supplement: Option<(FileId, &File)>) -> io::Result<()> {
+        if let Some((id, copy)) = supplement
+            && self.supplement.as_ref().is_none_or(|(known, _)| *known != id)
+        {
+            (self.supplement, self.index) = (Some((id, SectionContents::of(copy)?)), Index::default());
+        }
+        Ok(())
     }
 
     fn types(&mut self, split: Split<'_>, code: &FunctionCode<'_>) -> io::Result<FoundTypes> {
-        let dwarf = self.contents.dwarf();
+        let mut dwarf = self.contents.dwarf();
+        if let Some((_, contents)) = &self.supplement {
+            dwarf.set_sup(contents.dwarf());
+        }
         let budget = Budget::new();
         let mut table = match TypeTable::of(&dwarf, &mut self.index, &budget) {
             Ok(table) => table,

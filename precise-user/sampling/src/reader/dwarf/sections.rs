@@ -34,8 +34,9 @@ const WANTED: [SectionId; 14] = [
 /// Maximum number of bytes of one decompressed section. A copy with more is refused as a whole
 /// (`copy.rs`), so this is the limit of what a wrong size in a header can take.
 const MAX_DECOMPRESSED: u64 = 512 << 20;
-/// `ELFCOMPRESS_ZLIB` of elf(5).
+/// `ELFCOMPRESS_ZLIB` and `ELFCOMPRESS_ZSTD` of the ELF specification.
 const ZLIB: u32 = 1;
+const ZSTD: u32 = 2;
 
 /// The content of the sections of one file.
 #[derive(Debug)]
@@ -121,12 +122,16 @@ impl SectionContents {
 /// Returns the content of a section that begins with a header of compression (`Elf64_Chdr`).
 fn decompressed(section: &[u8], wide: bool) -> io::Result<Vec<u8>> {
     let (head, size) = if wide { (24, le64(section, 8)) } else { (12, u64::from(le32(section, 4))) };
-    if le32(section, 0) != ZLIB {
-        return Err(io::Error::other("its debug information is not compressed with zlib"));
-    }
+    let (bytes, size) = (section.get(head..).unwrap_or_default(), size.min(MAX_DECOMPRESSED));
     let mut content = Vec::new();
-    let decoder = ZlibDecoder::new(section.get(head..).unwrap_or_default());
-    decoder.take(size.min(MAX_DECOMPRESSED)).read_to_end(&mut content)?;
+    match le32(section, 0) {
+        ZLIB => ZlibDecoder::new(bytes).take(size).read_to_end(&mut content)?,
+        ZSTD => zstd::stream::Decoder::with_buffer(bytes)?.take(size).read_to_end(&mut content)?,
+        other => {
+            let what = format!("its debug information is compressed in the unknown way {other}");
+            return Err(io::Error::other(what));
+        }
+    };
     Ok(content)
 }
 

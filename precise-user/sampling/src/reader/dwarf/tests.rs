@@ -66,9 +66,15 @@ fn typed(path: &Path, name: &str) -> TypedCode {
 }
 
 fn asked(path: &Path, name: &str, split: Split<'_>) -> FoundTypes {
+    asked_with(path, name, split, None)
+}
+
+fn asked_with(path: &Path, name: &str, split: Split<'_>, supplement: Option<&Path>) -> FoundTypes {
     let (start, bytes) = function(path, name);
     let wanted: Vec<u64> = decode(&bytes, start).iter().map(|i| i.offset).collect();
     let mut program = Program::of(&copied(path)).unwrap();
+    let supplement = supplement.map(copied);
+    program.supplement(supplement.as_ref().map(|copy| (1, copy))).unwrap();
     program.types(split, &FunctionCode { start, bytes: &bytes, wanted: &wanted }).unwrap()
 }
 
@@ -103,6 +109,60 @@ fn fields_of_a_compiled_program_are_found() {
     let first = typed(&path, "first");
     assert_eq!(fields(&first), ["node.at+12"]);
     assert_eq!((&*first.globals[0].name, first.globals[0].size), ("table", 128));
+}
+
+/// What two programs have in common, dwz(1) puts into a third file, to which both refer.
+#[test]
+fn what_is_in_a_supplementary_file_is_read_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| {
+        let home = folder.path().join(name);
+        std::fs::create_dir(&home).unwrap();
+        compiled(&home, LIST)
+    });
+    let common = folder.path().join("common.debug");
+    let dwz = Command::new("dwz").arg("-m").arg(&common).args(&paths).status();
+    assert!(dwz.expect("dwz, which `cargo xtask setup` installs").success());
+    for path in &paths {
+        let FoundTypes::Code(walk) = asked_with(path, "walk", Split::Unknown, Some(&common)) else {
+            panic!("nothing was split off")
+        };
+        assert_eq!(fields(&walk), ["node.at+20", "node.next+0", "node.u+24"]);
+        // Without the file, nothing is invented.
+        assert!(!fields(&typed(path, "walk")).contains(&"node.at+20".to_owned()));
+    }
+}
+
+#[test]
+fn bit_fields_that_share_bytes_have_one_short_name() {
+    let flags = r#"
+        struct flags { unsigned a:1, b:1; short s; unsigned c:4, d:5, e:6, f:1; };
+        void set(struct flags *all) { all->s = 1; all->b = 1; all->e = 2; }
+        int main(void) { struct flags all[2]; set(all); set(all + 1); return all[0].s + all[1].s; }
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = compiled(folder.path(), flags);
+    let set = typed(&path, "set");
+    let layout = set.layouts.iter().find(|layout| layout.name == "flags").unwrap();
+    let names: Vec<_> = layout.fields.iter().map(|field| field.name.as_str()).collect();
+    assert_eq!(names, ["a:1,b:1", "s", "c:4 to f:1"]);
+}
+
+#[test]
+fn compressed_sections_are_read() {
+    for way in ["zlib", "zstd"] {
+        let folder = tempfile::tempdir().unwrap();
+        // Short sections stay as they are.
+        let longer: String = (0..200).map(|n| format!("struct s{n} {{ int i{n}; }} v{n};\n")).collect();
+        let path = compiled(folder.path(), &format!("{LIST}{longer}"));
+        let option = format!("--compress-debug-sections={way}");
+        assert!(Command::new("objcopy").arg(option).arg(&path).status().unwrap().success());
+        let sections = Command::new("readelf").arg("-SW").arg(&path).output().unwrap();
+        let sections = String::from_utf8(sections.stdout).unwrap();
+        let info = sections.lines().find(|line| line.contains(".debug_info")).unwrap();
+        assert!(info.contains(" C "), "{info}");
+        assert_eq!(fields(&typed(&path, "walk")), ["node.at+20", "node.next+0", "node.u+24"], "{way}");
+    }
 }
 
 /// With these, a compiler describes each type once for all object files, and refers to it by a

@@ -110,13 +110,19 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         Some((unit.dwo_id?, unit, bounded(&String::from_utf8_lossy(name.slice()))))
     }
 
+    /// Returns the debug information that has the entry at a place.
+    fn dwarf_at(&self, place: Place) -> Option<&'i gimli::Dwarf<Bytes<'a>>> {
+        if self.index.is_in_supplement(place) { self.dwarf.sup() } else { Some(self.dwarf) }
+    }
+
     /// Returns a unit.
     pub fn unit(&mut self, number: u32) -> Option<Rc<Unit<'a>>> {
         if let Some(known) = self.units.get(&number) {
             return known.clone();
         }
         let header = self.index.header(number, self.dwarf);
-        let mut unit = header.and_then(|header| self.dwarf.unit(header).ok());
+        let dwarf = self.index.start_of(number).and_then(|start| self.dwarf_at(Place(start)));
+        let mut unit = header.zip(dwarf).and_then(|(header, dwarf)| dwarf.unit(header).ok());
         if let (Some(unit), Some(skeleton)) = (&mut unit, self.skeleton) {
             unit.copy_relocated_attributes(skeleton);
         }
@@ -130,8 +136,9 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         if self.index.has(number) {
             return Ok(());
         }
-        let Some(unit) = self.unit(number) else { return Ok(()) };
-        self.index.read(number, self.dwarf, &unit, self.budget)
+        let dwarf = self.index.start_of(number).and_then(|start| self.dwarf_at(Place(start)));
+        let Some((unit, dwarf)) = self.unit(number).zip(dwarf) else { return Ok(()) };
+        self.index.read(number, dwarf, &unit, self.budget)
     }
 
     /// Returns an entry with its unit.
@@ -148,7 +155,11 @@ impl<'a, 'i> TypeTable<'a, 'i> {
     pub fn reference(&self, start: usize, value: AttributeValue<Bytes<'_>>) -> Option<Place> {
         match value {
             AttributeValue::UnitRef(offset) => start.checked_add(offset.0).map(Place),
+            AttributeValue::DebugInfoRef(offset) if self.index.is_in_supplement(Place(start)) => {
+                self.index.in_supplement(offset)
+            }
             AttributeValue::DebugInfoRef(offset) => Some(Place(offset.0)),
+            AttributeValue::DebugInfoRefSup(offset) => self.index.in_supplement(offset),
             AttributeValue::DebugTypesRef(signature) => self.index.type_of(signature),
             _ => None,
         }
@@ -200,7 +211,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             match entry.tag() {
                 dw::DW_TAG_typedef => {
                     if name.is_empty() {
-                        name = self.text(&unit, &entry);
+                        name = self.text(start, &unit, &entry);
                     }
                 }
                 dw::DW_TAG_const_type
@@ -270,7 +281,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             }
             _ => Build::Opaque,
         };
-        let own = self.text(unit, entry);
+        let own = self.text(start, unit, entry);
         let name = if own.is_empty() { typedef } else { self.qualified(place, own) };
         TypeNode { place, tag, name, size, alignment, build, fields: None }
     }
@@ -306,9 +317,10 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         all
     }
 
-    /// Returns the name of an entry, bounded; empty if it has none.
-    pub fn text(&self, unit: &Unit<'a>, entry: &Entry<'a>) -> String {
-        let name = entry.attr_value(dw::DW_AT_name).and_then(|name| self.dwarf.attr_string(unit, name).ok());
+    /// Returns the name of an entry of the unit at `start`, bounded; empty if it has none.
+    pub fn text(&self, start: usize, unit: &Unit<'a>, entry: &Entry<'a>) -> String {
+        let dwarf = self.dwarf_at(Place(start));
+        let name = entry.attr_value(dw::DW_AT_name).and_then(|name| dwarf?.attr_string(unit, name).ok());
         name.map_or_else(String::new, |name| {
             let bytes = name.slice();
             bounded_name(
@@ -356,7 +368,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
                 (None, None) => Some(0),
             };
             let Some(offset) = place else { continue };
-            let (name, bits) = (self.text(&unit, entry), number(entry, dw::DW_AT_bit_size));
+            let (name, bits) = (self.text(start, &unit, entry), number(entry, dw::DW_AT_bit_size));
             let to = entry.attr_value(dw::DW_AT_type).and_then(|to| self.reference(start, to));
             let Some(ty) = to.and_then(|to| self.intern(to)) else { continue };
             members.push(Member { name, offset, ty, bits, role });
@@ -479,7 +491,7 @@ impl DescribedTypes for TypeTable<'_, '_> {
         let Some((_, mut place)) = self.index.global(address) else { return String::new() };
         for _ in 0..MAX_LINKS {
             let Some((unit, start, entry)) = self.entry(place) else { break };
-            let name = self.text(&unit, &entry);
+            let name = self.text(start, &unit, &entry);
             if !name.is_empty() {
                 return name;
             }

@@ -120,10 +120,11 @@ impl Listings {
         let open = self.open.get(id).ok_or(Reason::FileMissing)?;
         let separate = open.debug.as_ref().map(|separate| (separate.id, &separate.file));
         let file = separate.unwrap_or((id, &open.file));
-        let mut found = reader.types(file, Split::Unknown, vaddr, &code, wanted);
+        let supplement = open.supplement.as_ref().map(|separate| (separate.id, &separate.file));
+        let mut found = reader.types(file, (Split::Unknown, supplement), vaddr, &code, wanted);
         if let Ok(FoundTypes::Split(name)) = &found {
             let split = self.split.find(reader, (id, &function.module), name, &self.files);
-            found = reader.types(file, split, vaddr, &code, wanted);
+            found = reader.types(file, (split, None), vaddr, &code, wanted);
         }
         match found {
             Ok(FoundTypes::Code(types)) => Ok(types),
