@@ -63,8 +63,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Returns the types of a function's accesses. `copy` is the copy of the file, `supplement` that
-    /// of the file with supplementary debug information.
+    /// Returns the types of a function's accesses. `copy` is the copy of the file, `supplement`
+    /// that of the file with supplementary debug information.
     ///
     /// # Errors
     ///

@@ -150,8 +150,8 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         Some((unit, start, entry))
     }
 
-    /// Returns the place that an attribute refers to: in the unit that begins at `start`, in another
-    /// one, or in one that is for a single type.
+    /// Returns the place that an attribute refers to: in the unit that begins at `start`, in
+    /// another one, or in one that is for a single type.
     pub fn reference(&self, start: usize, value: AttributeValue<Bytes<'_>>) -> Option<Place> {
         match value {
             AttributeValue::UnitRef(offset) => start.checked_add(offset.0).map(Place),
