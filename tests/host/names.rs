@@ -1,7 +1,14 @@
 //! Tests of names: processes that exec, fork, exit early or lose their binary still have their
 //! names.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
 use precise_common::ledger::Counter;
@@ -114,7 +121,13 @@ fn names_go_on_after_the_starter_of_readers_is_killed() -> Result<()> {
         // SAFETY: a child of the run, which the run waits for only when it ends.
         ensure!(unsafe { libc::kill(readers[0].cast_signed(), libc::SIGKILL) } == 0);
         named("later")?;
-        let again = children(live.pid());
+        // It is replaced when the next epoch is named.
+        let asked = Instant::now();
+        let mut again = children(live.pid());
+        while again == readers && asked.elapsed() < Duration::from_secs(5) {
+            sleep(Duration::from_millis(20));
+            again = children(live.pid());
+        }
         let recorded = live.interrupt()?;
         ensure!(again.len() == 1 && again != readers, "{readers:?}, then {again:?}");
         for name in ["earlier", "later"] {

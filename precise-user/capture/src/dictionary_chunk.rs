@@ -4,6 +4,7 @@
 //! the smallest and the largest so far, and encodes one number at a time. The tables of a fleet are
 //! sorted, and most of their columns are runs of a few values, which is known here.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -11,14 +12,13 @@ use bytes::Bytes;
 use parquet::basic::{
     Compression, Encoding, EncodingMask, LogicalType, PageType, Type as Physical, ZstdLevel,
 };
-use parquet::column::page::{CompressedPage, Page, PageWriter};
+use parquet::column::page::{CompressedPage, Page, PageWriteSpec, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats};
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
-use rustc_hash::FxHashMap;
 use zstd::bulk::Compressor;
 
 use super::hybrid::{bits_below, put_hybrid};
@@ -92,7 +92,8 @@ struct DistinctNumbers {
     all: Vec<u64>,
     /// The places of small numbers.
     small: Vec<u32>,
-    large: FxHashMap<u64, u32>,
+    /// With a seed: who wrote the captures chose the numbers.
+    large: HashMap<u64, u32>,
     last: Option<(u64, u32)>,
 }
 
@@ -135,7 +136,7 @@ pub(super) fn write_numbers<W: Write + Send>(
     numbers: impl Iterator<Item = Option<u64>>,
 ) -> Result<bool> {
     let mut distinct =
-        DistinctNumbers { all: Vec::new(), small: Vec::new(), large: FxHashMap::default(), last: None };
+        DistinctNumbers { all: Vec::new(), small: Vec::new(), large: HashMap::new(), last: None };
     let Some(rows) = DictionaryRows::of(numbers, |number| distinct.place(number)) else { return Ok(false) };
     let all = distinct.all;
     if all.is_empty() {
@@ -236,7 +237,7 @@ pub(super) fn write_chunk<W: Write + Send>(
         written.push(pages.write_page(CompressedPage::new(page, body.len()))?);
     }
     pages.close()?;
-    let sum = |of: fn(&parquet::column::page::PageWriteSpec) -> usize| written.iter().map(of).sum::<usize>();
+    let sum = |of: fn(&PageWriteSpec) -> usize| written.iter().map(of).sum::<usize>();
     let offset =
         |kind: PageType| written.iter().find(|page| page.page_type == kind).map_or(0, |page| page.offset);
     let stats = |page_type, encoding, count| PageEncodingStats { page_type, encoding, count };

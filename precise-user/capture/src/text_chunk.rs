@@ -6,6 +6,7 @@
 //! statistics; the rows are places in it. The reader does the same the other way round
 //! (`text_pages`).
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +19,6 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::ColumnDescPtr;
-use rustc_hash::FxHashMap;
 use zstd::bulk::Compressor;
 
 use super::batch::DistinctTexts;
@@ -69,7 +69,7 @@ pub(super) fn write_texts<W: Write + Send>(
 /// Returns the texts of a column in the order in which they are met, and the places of the rows;
 /// `None` if there are none, too many, or too long ones.
 fn numbered(texts: &DistinctTexts) -> Option<(Vec<ByteArray>, DictionaryRows)> {
-    let mut known: FxHashMap<&str, u32> = FxHashMap::default();
+    let mut known: HashMap<&str, u32> = HashMap::new();
     let mut places: Vec<Option<u32>> = vec![None; texts.distinct.len()];
     let (mut found, mut bytes) = (Vec::new(), 0);
     let there = |key: &Option<u32>| (*key).filter(|key| (*key as usize) < texts.distinct.len());
