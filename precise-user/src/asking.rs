@@ -1,6 +1,8 @@
 //! Questions to a fleet as people and agents write them: keys and times, the documents that answer,
 //! what an error advises, and the code that types are read from.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use precise_code::FunctionId;
 use precise_fleet::{
     AskError, FleetAccess, FleetDiff, FleetFunction, FleetKey, FleetLatency, FleetReport, FleetSpan,
@@ -28,6 +30,12 @@ pub struct LatencyDocument<'a>(pub &'a FleetLatency);
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DiffDocument<'a>(pub &'a FleetDiff);
+
+/// Returns the time now, in nanoseconds since the Unix epoch.
+pub fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
 
 /// Parses a time.
 ///

@@ -88,6 +88,7 @@ impl DictionaryRows {
 }
 
 /// The distinct numbers of a column, in the order in which they are met.
+#[derive(Default)]
 struct DistinctNumbers {
     all: Vec<u64>,
     /// The places of small numbers.
@@ -135,8 +136,7 @@ pub(super) fn write_numbers<W: Write + Send>(
     compressor: &mut Compressor<'_>,
     numbers: impl Iterator<Item = Option<u64>>,
 ) -> Result<bool> {
-    let mut distinct =
-        DistinctNumbers { all: Vec::new(), small: Vec::new(), large: HashMap::new(), last: None };
+    let mut distinct = DistinctNumbers::default();
     let Some(rows) = DictionaryRows::of(numbers, |number| distinct.place(number)) else { return Ok(false) };
     let all = distinct.all;
     if all.is_empty() {
@@ -238,8 +238,8 @@ pub(super) fn write_chunk<W: Write + Send>(
     }
     pages.close()?;
     let sum = |of: fn(&PageWriteSpec) -> usize| written.iter().map(of).sum::<usize>();
-    let offset =
-        |kind: PageType| written.iter().find(|page| page.page_type == kind).map_or(0, |page| page.offset);
+    // The dictionary is the first page.
+    let offset = |page: usize| written.get(page).map_or(0, |page| page.offset) as i64;
     let stats = |page_type, encoding, count| PageEncodingStats { page_type, encoding, count };
     let mut builder = ColumnChunkMetaData::builder(Arc::clone(column))
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
@@ -249,8 +249,8 @@ pub(super) fn write_chunk<W: Write + Send>(
         .set_total_compressed_size(sum(|page| page.compressed_size) as i64)
         .set_total_uncompressed_size(sum(|page| page.uncompressed_size) as i64)
         .set_num_values(rows.rows() as i64)
-        .set_dictionary_page_offset(Some(offset(PageType::DICTIONARY_PAGE) as i64))
-        .set_data_page_offset(offset(PageType::DATA_PAGE) as i64)
+        .set_dictionary_page_offset(Some(offset(0)))
+        .set_data_page_offset(offset(1))
         .set_page_encoding_stats(vec![
             stats(PageType::DICTIONARY_PAGE, Encoding::PLAIN, 1),
             stats(PageType::DATA_PAGE, Encoding::RLE_DICTIONARY, written.len() as i32 - 1),

@@ -4,6 +4,8 @@
 //! The parquet crate has an encoder that takes a number at a time. Columns of a sorted table have
 //! long runs, and here a run is found as a whole.
 
+use super::varint;
+
 /// The smallest run that is written as a run.
 const SHORTEST_RUN: usize = 8;
 
@@ -26,7 +28,7 @@ pub(super) fn put_hybrid(out: &mut Vec<u8>, bits: u8, numbers: &[u32]) {
             continue;
         }
         put_packed(out, bits, numbers.get(packed_from..at + lacking).unwrap_or_default());
-        put_varint(out, ((run - lacking) as u64) << 1);
+        varint::put(out, ((run - lacking) as u64) << 1);
         out.extend_from_slice(first.to_le_bytes().get(..usize::from(bits.div_ceil(8))).unwrap_or_default());
         at += run;
         packed_from = at;
@@ -40,7 +42,7 @@ fn put_packed(out: &mut Vec<u8>, bits: u8, numbers: &[u32]) {
         return;
     }
     let groups = numbers.len().div_ceil(8);
-    put_varint(out, (groups as u64) << 1 | 1);
+    varint::put(out, (groups as u64) << 1 | 1);
     let end = out.len() + groups * usize::from(bits);
     let (mut waiting, mut count) = (0_u64, 0);
     for number in numbers {
@@ -54,15 +56,6 @@ fn put_packed(out: &mut Vec<u8>, bits: u8, numbers: &[u32]) {
     }
     out.extend_from_slice(&waiting.to_le_bytes());
     out.resize(end, 0);
-}
-
-/// Appends a number: seven bits in each byte, the lowest first.
-fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
 }
 
 #[cfg(test)]

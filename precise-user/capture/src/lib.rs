@@ -67,6 +67,7 @@ mod stack_json;
 mod temporary;
 mod text_chunk;
 mod text_pages;
+mod varint;
 mod waiting;
 mod waiting_texts;
 mod write;

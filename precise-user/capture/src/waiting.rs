@@ -3,6 +3,7 @@
 use super::batch::ColumnValues;
 use super::file::Column;
 use super::flat::ColumnType;
+use super::varint::{put, take};
 use super::waiting_texts::{TextTable, WaitingTexts};
 
 /// The values of one column in few bytes: runs of equal values. Each run has its length, and the
@@ -120,30 +121,6 @@ impl Waiting {
 struct Added {
     rows: usize,
     present: usize,
-}
-
-/// Appends a number: seven bits in each byte, the lowest first. All but the last byte have the
-/// highest bit.
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-/// Takes a number that [`put`] has appended from the front.
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte < 0x80 || shift > 63 {
-            return Some(number);
-        }
-    }
 }
 
 #[cfg(test)]

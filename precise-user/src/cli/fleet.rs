@@ -1,13 +1,10 @@
 //! `precise fleet`.
 
-use std::{
-    path::PathBuf,
-    process::ExitCode,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand};
 use precise::archive::{ArchivePlace, fleet_bucket};
+use precise::asking::now_ns;
 use precise::fleet::{self, CompactOptions, FleetDay, FleetHour};
 use precise::text::{fleet_text::compacted_text, schema::CompactedDocument};
 
@@ -113,8 +110,7 @@ pub fn run(arguments: &FleetArguments, out: &mut Output) -> CommandResult {
 
 fn compact(arguments: &CompactArguments, out: &mut Output) -> CommandResult {
     let place = ArchivePlace::parse(&arguments.place)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    let now_ns = now_ns();
     let since_ns = match arguments.since {
         Since::Time(ns) => ns,
         Since::Ago(ns) => now_ns.saturating_sub(ns),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use precise::archive::{ArchivePlace, fleet_bucket};
@@ -234,9 +234,7 @@ impl AskArguments {
 
 impl WhenArguments {
     fn span(&self) -> FleetSpan {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        self.time.unwrap_or_else(|| FleetSpan::last(self.last, now_ns))
+        self.time.unwrap_or_else(|| FleetSpan::last(self.last, asking::now_ns()))
     }
 }
 

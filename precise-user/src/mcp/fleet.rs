@@ -2,7 +2,7 @@
 //! what to ask next.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use precise_fleet::{
     AskError, FleetAsked, FleetBucket, FleetEvent, FleetEventDiff, FleetFinding, FleetKey, FleetLatencyEvent,
@@ -289,7 +289,7 @@ impl FleetTool {
                     return Err(tools::wrong("hours and time exclude each other".to_owned()));
                 }
                 (Some(text), None) => time(text)?,
-                (None, hours) => FleetSpan::last(hours.unwrap_or(USUAL_HOURS), now_ns()),
+                (None, hours) => FleetSpan::last(hours.unwrap_or(USUAL_HOURS), asking::now_ns()),
             };
         }
         if self == Self::Types {
@@ -456,9 +456,4 @@ fn verdict_of<'a>(asked: &FleetAsked, events: impl Iterator<Item = AnsweredEvent
         }
     };
     events.map(verdict).collect()
-}
-
-fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
