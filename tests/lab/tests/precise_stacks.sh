@@ -12,6 +12,8 @@ fi
 # Two services, of which one is slower.
 fires() {
 	"$FIRE" --wait 60 -e "$load ip=target addr=heap latency=100 count=120" -e "$load ip=target+4 addr=heap latency=700 count=40" >fired.txt
+	# The first name of the kernel takes seconds on an emulated CPU, and a run that ends waits 3 s for names.
+	sleep 6
 }
 precise_whole chains -C 0 -e $event -c $period -g
 account chains 160
