@@ -206,7 +206,7 @@ fn claims_of_pages() {
             .set_total_compressed_size(bytes.len() as i64)
             .build()
             .unwrap();
-        claims::of_chunk(&bytes, &chunk, true)
+        claims::of_chunk(&bytes, &chunk, true).map(|claim| claim.bytes)
     };
     // A page of data with a thousand values in PLAIN, and a dictionary of 5 texts.
     assert_eq!(claim(vec![page(0, 4000, 100, 5, &[1000, 0])]), Ok(4000));

@@ -44,17 +44,55 @@ pub(super) fn of_footer(footer: &[u8]) -> io::Result<usize> {
     Ok(walk.cost)
 }
 
-/// Returns the memory of all pages of a column chunk when they are decompressed, in bytes. `texts`
-/// tells whether its values are texts. The error says what is wrong with a page.
+/// The most pages of a column chunk whose places are kept.
+const MOST_PAGES: usize = 1024;
+
+/// What the headers of the pages of a column chunk say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ChunkClaim {
+    /// The memory of all pages when they are decompressed, in bytes.
+    pub bytes: u64,
+    /// The pages; `None` if precise writes no such pages, or not as many.
+    pub pages: Option<Vec<PagePlace>>,
+}
+
+/// A page that precise may have written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PagePlace {
+    /// Where its contents are in the file.
+    pub at: u64,
+    /// Their bytes there.
+    pub compressed: usize,
+    /// Their bytes when they are decompressed.
+    pub decompressed: usize,
+    /// The number of values, nulls too.
+    pub values: usize,
+    pub kind: PageKind,
+}
+
+/// What a page has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageKind {
+    /// The distinct values.
+    Dictionary,
+    /// The places of values in the dictionary.
+    Places,
+    /// Values.
+    Plain,
+}
+
+/// Returns what the pages of a column chunk claim. `texts` tells whether its values are texts. The
+/// error says what is wrong with a page.
 pub(super) fn of_chunk<R: ChunkReader>(
     file: &R,
     chunk: &ColumnChunkMetaData,
     texts: bool,
-) -> Result<u64, String> {
+) -> Result<ChunkClaim, String> {
     let (mut at, length) = chunk.byte_range();
     let end = at.saturating_add(length);
     let kind = usize::from(!texts);
     let mut claim = 0_u64;
+    let mut pages = Some(Vec::new());
     while at < end {
         let read = file.get_read(at).map_err(|error| error.to_string())?;
         let limited = read.take(MOST_OF_HEADER.min(end - at));
@@ -74,9 +112,14 @@ pub(super) fn of_chunk<R: ChunkReader>(
             claim = claim.saturating_add(values.saturating_mul(ENTRY[kind]));
         }
         claim = claim.saturating_add(decompressed.max(size));
-        at = at.saturating_add(walk.from.bytes).saturating_add(size);
+        at = at.saturating_add(walk.from.bytes);
+        pages = pages.filter(|pages: &Vec<PagePlace>| pages.len() < MOST_PAGES).and_then(|mut pages| {
+            pages.push(page.place(at)?);
+            Some(pages)
+        });
+        at = at.saturating_add(size);
     }
-    Ok(claim)
+    Ok(ChunkClaim { bytes: claim, pages })
 }
 
 /// The numbers of a page's header.
@@ -85,8 +128,35 @@ struct Page {
     uncompressed: i64,
     compressed: i64,
     encoding: Option<i64>,
+    /// The encoding of the definition levels, of a page of version 1.
+    levels: Option<i64>,
+    /// The number of values, nulls too, of a page of version 1.
+    values: Option<i64>,
     /// The number of values, if the page is a dictionary.
     dictionary: Option<i64>,
+}
+
+impl Page {
+    /// Returns the page, whose contents are at `at` in the file; `None` if precise writes no such
+    /// pages.
+    fn place(&self, at: u64) -> Option<PagePlace> {
+        const PLAIN: i64 = 0;
+        const PLAIN_DICTIONARY: i64 = 2;
+        const RLE: i64 = 3;
+        const RLE_DICTIONARY: i64 = 8;
+        let (kind, values) = match (self.dictionary, self.values, self.encoding?) {
+            (Some(values), None, PLAIN | PLAIN_DICTIONARY) => (PageKind::Dictionary, values),
+            (None, Some(values), PLAIN_DICTIONARY | RLE_DICTIONARY) => (PageKind::Places, values),
+            (None, Some(values), PLAIN) => (PageKind::Plain, values),
+            _ => return None,
+        };
+        if kind != PageKind::Dictionary && self.levels != Some(RLE) {
+            return None;
+        }
+        let number = |number: i64| usize::try_from(number).ok();
+        let (compressed, decompressed) = (number(self.compressed)?, number(self.uncompressed)?);
+        Some(PagePlace { at, compressed, decompressed, values: number(values)?, kind })
+    }
 }
 
 /// The types of the compact protocol.
@@ -140,6 +210,8 @@ impl<R: Read> Walk<R> {
             (3, Kind::I32) => walk.number().map(|number| page.compressed = number),
             // A page of data, a dictionary, a page of data of version 2.
             (5 | 7 | 8, Kind::STRUCT) => walk.fields(|walk, inner, kind| match (id, inner, kind) {
+                (5, 1, Kind::I32) => walk.number().map(|number| page.values = Some(number)),
+                (5, 3, Kind::I32) => walk.number().map(|number| page.levels = Some(number)),
                 (7, 1, Kind::I32) => walk.number().map(|number| page.dictionary = Some(number)),
                 (5 | 7, 2, Kind::I32) | (8, 4, Kind::I32) => {
                     walk.number().map(|number| page.encoding = Some(number))

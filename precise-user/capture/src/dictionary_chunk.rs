@@ -1,4 +1,5 @@
-//! Writes a column of a row group as a dictionary and the places of its rows in it.
+//! Writes a column of a row group as a dictionary and the places of its rows in it, or as its
+//! values if that is smaller.
 //!
 //! The parquet crate looks up each value in its dictionary by hash and by content, compares it with
 //! the smallest and the largest so far, and encodes one number at a time. The tables of a fleet are
@@ -9,6 +10,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use parquet::basic::{
     Compression, Encoding, EncodingMask, LogicalType, PageType, Type as Physical, ZstdLevel,
 };
@@ -66,7 +68,7 @@ impl DictionaryRows {
         values: impl Iterator<Item = Option<T>>,
         mut of: impl FnMut(T) -> Option<u32>,
     ) -> Option<Self> {
-        let mut all = Self::default();
+        let mut all = Self { places: Vec::with_capacity(values.size_hint().0), ..Self::default() };
         for (rows, value) in values.enumerate() {
             let place = match value {
                 Some(value) => Some(of(value)?),
@@ -94,8 +96,18 @@ struct DistinctNumbers {
     /// The places of small numbers.
     small: Vec<u32>,
     /// With a seed: who wrote the captures chose the numbers.
-    large: HashMap<u64, u32>,
+    large: HashMap<u64, u32, RandomState>,
     last: Option<(u64, u32)>,
+    /// The most numbers.
+    most: usize,
+}
+
+/// Returns how many different numbers a column of this many rows may have for a dictionary of it to
+/// be smaller than its values, which have `bits` bits. The places of values are packed; with the
+/// numbers themselves, they would be more bits.
+fn most_distinct(rows: usize, bits: usize) -> usize {
+    let places = rows.saturating_mul(bits_below(rows).into()) / bits;
+    rows.saturating_sub(places).min(MOST_NUMBERS)
 }
 
 impl DistinctNumbers {
@@ -124,69 +136,93 @@ impl DistinctNumbers {
             self.all.push(number);
         }
         self.last = Some((number, place));
-        (self.all.len() <= MOST_NUMBERS).then_some(place)
+        (self.all.len() <= self.most).then_some(place)
     }
 }
 
-/// Writes the next column of a row group, of numbers. Returns whether it did: if there are no
-/// numbers, or too many different ones, there is no dictionary.
+/// Writes the next column of a row group, of numbers, with a `dictionary` if that is smaller.
+/// Returns whether it did: not if there are no numbers.
 pub(super) fn write_numbers<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: &ColumnDescPtr,
     compressor: &mut Compressor<'_>,
-    numbers: impl Iterator<Item = Option<u64>>,
+    numbers: impl ExactSizeIterator<Item = Option<u64>> + Clone,
+    dictionary: bool,
 ) -> Result<bool> {
-    let mut distinct = DistinctNumbers::default();
-    let Some(rows) = DictionaryRows::of(numbers, |number| distinct.place(number)) else { return Ok(false) };
-    let all = distinct.all;
-    if all.is_empty() {
-        return Ok(false);
-    }
-    let nulls = Some(rows.nulls() as u64);
-    let (plain, statistics): (Vec<u8>, _) = match column.physical_type() {
-        Physical::INT32 => {
-            // None of these columns has a sign.
-            let ends = all.iter().min().zip(all.iter().max());
-            let ends = ends.map(|(min, max)| (*min as u32 as i32, *max as u32 as i32));
-            let of = ValueStatistics::new(ends.map(|e| e.0), ends.map(|e| e.1), None, nulls, false);
-            (all.iter().flat_map(|number| (*number as u32).to_le_bytes()).collect(), Statistics::Int32(of))
-        }
-        Physical::INT64 => {
-            let signed = !matches!(
-                column.logical_type_ref(),
-                Some(LogicalType::Integer(of)) if !of.is_signed
-            );
-            // The order of numbers with a sign is that of others, once the sign is flipped.
-            let flip = if signed { 1 << 63 } else { 0 };
-            let key = |number: &&u64| **number ^ flip;
-            let ends = all.iter().min_by_key(key).zip(all.iter().max_by_key(key));
-            let ends = ends.map(|(min, max)| (min.cast_signed(), max.cast_signed()));
-            let of = ValueStatistics::new(ends.map(|e| e.0), ends.map(|e| e.1), None, nulls, false);
-            (all.iter().flat_map(|number| number.to_le_bytes()).collect(), Statistics::Int64(of))
-        }
+    let physical = column.physical_type();
+    let width = match physical {
+        Physical::INT32 => size_of::<u32>(),
+        Physical::INT64 => size_of::<u64>(),
         _ => return Err(ParquetError::General(format!("{} is no column of numbers", column.name()))),
     };
-    let dictionary = Page::DictionaryPage {
-        buf: compressor.compress(&plain)?.into(),
-        num_values: all.len() as u32,
-        encoding: Encoding::PLAIN,
-        is_sorted: false,
+    let plain = |numbers: &mut dyn Iterator<Item = u64>| -> Vec<u8> {
+        match physical {
+            Physical::INT32 => numbers.flat_map(|number| (number as u32).to_le_bytes()).collect(),
+            _ => numbers.flat_map(u64::to_le_bytes).collect(),
+        }
     };
-    let dictionary = CompressedPage::new(dictionary, plain.len());
-    write_chunk(
-        group,
-        column,
-        compressor,
-        DictionaryChunk { dictionary, rows, statistics: Some(statistics) },
-    )?;
+    let most = most_distinct(numbers.len(), width * 8);
+    let mut distinct = DistinctNumbers { most, ..DistinctNumbers::default() };
+    let rows = DictionaryRows::of(numbers.clone(), |number| distinct.place(number).filter(|_| dictionary));
+    let (values, rows, ends) = match rows {
+        Some(rows) => {
+            let bytes = plain(&mut distinct.all.iter().copied());
+            let page = Page::DictionaryPage {
+                buf: compressor.compress(&bytes)?.into(),
+                num_values: distinct.all.len() as u32,
+                encoding: Encoding::PLAIN,
+                is_sorted: false,
+            };
+            let values = ChunkValues::Places(CompressedPage::new(page, bytes.len()));
+            (values, rows, ends(distinct.all.iter().copied(), column))
+        }
+        None => {
+            let bytes = plain(&mut numbers.clone().flatten());
+            let rows = DictionaryRows::of(numbers.clone(), |_| Some(0)).unwrap_or_default();
+            (ChunkValues::Plain { bytes, width }, rows, ends(numbers.flatten(), column))
+        }
+    };
+    let Some((min, max)) = ends else { return Ok(false) };
+    let nulls = Some(rows.nulls() as u64);
+    let statistics = match physical {
+        Physical::INT32 => {
+            // None of these columns has a sign.
+            let (min, max) = (min as u32 as i32, max as u32 as i32);
+            Statistics::Int32(ValueStatistics::new(Some(min), Some(max), None, nulls, false))
+        }
+        _ => {
+            let (min, max) = (min.cast_signed(), max.cast_signed());
+            Statistics::Int64(ValueStatistics::new(Some(min), Some(max), None, nulls, false))
+        }
+    };
+    let chunk = OwnChunk { values, rows, statistics: Some(statistics) };
+    write_chunk(group, column, compressor, chunk)?;
     Ok(true)
 }
 
+/// Returns the smallest and the largest number of a column; `None` if there are none.
+fn ends(numbers: impl Iterator<Item = u64>, column: &ColumnDescPtr) -> Option<(u64, u64)> {
+    let unsigned = matches!(column.logical_type_ref(), Some(LogicalType::Integer(of)) if !of.is_signed);
+    // The order of numbers with a sign is that of others, once the sign is flipped.
+    let flip = if unsigned || column.physical_type() == Physical::INT32 { 0 } else { 1 << 63 };
+    let keys = numbers.map(|number| (number ^ flip, number ^ flip));
+    let (min, max) = keys.reduce(|(min, max), (number, _)| (min.min(number), max.max(number)))?;
+    Some((min ^ flip, max ^ flip))
+}
+
 /// A column chunk that is to be written.
-pub(super) struct DictionaryChunk {
-    pub dictionary: CompressedPage,
+pub(super) struct OwnChunk {
+    pub values: ChunkValues,
     pub rows: DictionaryRows,
     pub statistics: Option<Statistics>,
+}
+
+/// The values of a column chunk.
+pub(super) enum ChunkValues {
+    /// A dictionary, in which rows have places.
+    Places(CompressedPage),
+    /// All values that are not null, each of this many bytes.
+    Plain { bytes: Vec<u8>, width: usize },
 }
 
 /// Writes the next column of a row group.
@@ -194,18 +230,26 @@ pub(super) fn write_chunk<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: &ColumnDescPtr,
     compressor: &mut Compressor<'_>,
-    chunk: DictionaryChunk,
+    chunk: OwnChunk,
 ) -> Result<()> {
-    let DictionaryChunk { dictionary, rows, statistics } = chunk;
+    let OwnChunk { values, rows, statistics } = chunk;
     let nullable = column.max_def_level() > 0;
     if !nullable && rows.nulls() > 0 {
         return Err(ParquetError::General(format!("{} has a null", column.name())));
     }
-    let bits = bits_below(dictionary.num_values() as usize);
     let mut bytes = TrackedWrite::new(Vec::new());
     let mut pages = SerializedPageWriter::new(&mut bytes);
-    let mut written = vec![pages.write_page(dictionary)?];
-    let (mut places, mut body) = (&rows.places[..], Vec::new());
+    let (mut written, mut bits, mut plain) = (Vec::new(), 0, None);
+    match values {
+        ChunkValues::Places(dictionary) => {
+            bits = bits_below(dictionary.num_values() as usize);
+            written.push(pages.write_page(dictionary)?);
+        }
+        ChunkValues::Plain { bytes, width } => plain = Some((bytes, width)),
+    }
+    let dictionaries = written.len();
+    let encoding = if dictionaries > 0 { Encoding::RLE_DICTIONARY } else { Encoding::PLAIN };
+    let (mut value, mut body) = (0, Vec::new());
     for start in (0..rows.rows()).step_by(PAGE_ROWS) {
         let count = PAGE_ROWS.min(rows.rows() - start);
         body.clear();
@@ -222,14 +266,22 @@ pub(super) fn write_chunk<W: Write + Send>(
                 *prefix = length.to_le_bytes();
             }
         }
-        let (now, later) = places.split_at(present.min(places.len()));
-        places = later;
-        body.push(bits);
-        put_hybrid(&mut body, bits, now);
+        let now = value..value + present;
+        value = now.end;
+        match &plain {
+            None => {
+                body.push(bits);
+                put_hybrid(&mut body, bits, rows.places.get(now).unwrap_or_default());
+            }
+            Some((bytes, width)) => {
+                let bytes = bytes.get(now.start * width..now.end * width);
+                body.extend_from_slice(bytes.unwrap_or_default());
+            }
+        }
         let page = Page::DataPage {
             buf: compressor.compress(&body)?.into(),
             num_values: count as u32,
-            encoding: Encoding::RLE_DICTIONARY,
+            encoding,
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
@@ -238,23 +290,25 @@ pub(super) fn write_chunk<W: Write + Send>(
     }
     pages.close()?;
     let sum = |of: fn(&PageWriteSpec) -> usize| written.iter().map(of).sum::<usize>();
-    // The dictionary is the first page.
+    // A dictionary is the first page.
     let offset = |page: usize| written.get(page).map_or(0, |page| page.offset) as i64;
-    let stats = |page_type, encoding, count| PageEncodingStats { page_type, encoding, count };
+    let stats =
+        |page_type, encoding, count: usize| PageEncodingStats { page_type, encoding, count: count as i32 };
+    let of_pages = [
+        stats(PageType::DICTIONARY_PAGE, Encoding::PLAIN, dictionaries),
+        stats(PageType::DATA_PAGE, encoding, written.len() - dictionaries),
+    ];
     let mut builder = ColumnChunkMetaData::builder(Arc::clone(column))
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
         .set_encodings_mask(EncodingMask::new_from_encodings(
-            [Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY].iter(),
+            [Encoding::PLAIN, Encoding::RLE, encoding].iter(),
         ))
         .set_total_compressed_size(sum(|page| page.compressed_size) as i64)
         .set_total_uncompressed_size(sum(|page| page.uncompressed_size) as i64)
         .set_num_values(rows.rows() as i64)
-        .set_dictionary_page_offset(Some(offset(0)))
-        .set_data_page_offset(offset(1))
-        .set_page_encoding_stats(vec![
-            stats(PageType::DICTIONARY_PAGE, Encoding::PLAIN, 1),
-            stats(PageType::DATA_PAGE, Encoding::RLE_DICTIONARY, written.len() as i32 - 1),
-        ]);
+        .set_dictionary_page_offset((dictionaries > 0).then(|| offset(0)))
+        .set_data_page_offset(offset(dictionaries))
+        .set_page_encoding_stats(of_pages.into_iter().filter(|of| of.count > 0).collect());
     if let Some(statistics) = statistics {
         builder = builder.set_statistics(statistics);
     }
@@ -267,4 +321,26 @@ pub(super) fn write_chunk<W: Write + Send>(
         offset_index: None,
     };
     group.append_column(&Bytes::from(bytes.into_inner()?), close)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_different_numbers_have_no_dictionary() {
+        for (rows, bits, most) in [
+            (0, 64, 0),
+            (1, 64, 1),
+            (2, 64, 2),
+            (10_000, 64, 7813),
+            (100_000, 32, 46_875),
+            (1 << 20, 64, 1 << 17),
+        ] {
+            assert_eq!(most_distinct(rows, bits), most, "{rows} rows of {bits} bits");
+            let mut distinct = DistinctNumbers { most, ..DistinctNumbers::default() };
+            let all = (0..rows as u64).map(Some);
+            assert_eq!(DictionaryRows::of(all, |number| distinct.place(number)).is_some(), rows <= most);
+        }
+    }
 }

@@ -53,9 +53,9 @@ impl FlatColumn {
         Self { name, kind, nullable: true, doc }
     }
 
-    /// Returns the column's type in the schema of the file.
-    pub(crate) fn parquet_type(&self) -> Result<Type, ParquetError> {
-        let (physical, logical) = match self.kind {
+    /// Returns the type of the column's values.
+    pub(crate) fn value_type(&self) -> (Physical, Option<LogicalType>) {
+        match self.kind {
             ColumnType::Bool => (Physical::BOOLEAN, None),
             ColumnType::U8 => (Physical::INT32, Some(LogicalType::integer(8, false))),
             ColumnType::U16 => (Physical::INT32, Some(LogicalType::integer(16, false))),
@@ -64,7 +64,12 @@ impl FlatColumn {
             ColumnType::I64 => (Physical::INT64, Some(LogicalType::integer(64, true))),
             ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             ColumnType::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
-        };
+        }
+    }
+
+    /// Returns the column's type in the schema of the file.
+    pub(crate) fn parquet_type(&self) -> Result<Type, ParquetError> {
+        let (physical, logical) = self.value_type();
         let repetition = if self.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         Type::primitive_type_builder(self.name, physical)
             .with_repetition(repetition)

@@ -86,20 +86,19 @@ impl FlatWriter {
         for (values, column) in columns.iter().zip(schema.columns()) {
             let dictionary = properties.dictionary_enabled(column.path());
             let written = match (values, column.physical_type()) {
-                _ if !dictionary => false,
-                (ColumnValues::Texts(texts), Physical::BYTE_ARRAY) => {
+                (ColumnValues::Texts(texts), Physical::BYTE_ARRAY) if dictionary => {
                     write_texts(&mut group, column, properties, compressor, texts)?
                 }
                 (ColumnValues::Small(numbers), Physical::INT32) => {
                     let numbers = numbers.iter().map(|number| number.map(u64::from));
-                    write_numbers(&mut group, column, compressor, numbers)?
+                    write_numbers(&mut group, column, compressor, numbers, dictionary)?
                 }
                 (ColumnValues::Large(numbers), Physical::INT64) => {
-                    write_numbers(&mut group, column, compressor, numbers.iter().copied())?
+                    write_numbers(&mut group, column, compressor, numbers.iter().copied(), dictionary)?
                 }
                 (ColumnValues::Times(times), Physical::INT64) => {
                     let numbers = times.iter().map(|time| time.map(i64::cast_unsigned));
-                    write_numbers(&mut group, column, compressor, numbers)?
+                    write_numbers(&mut group, column, compressor, numbers, dictionary)?
                 }
                 _ => false,
             };

@@ -48,6 +48,7 @@ pub mod fold;
 mod group_file;
 mod hybrid;
 mod limits;
+mod own_pages;
 mod owner;
 #[cfg(test)]
 mod parts_tests;

@@ -13,6 +13,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::claims;
 use super::flat::{ColumnType, FlatColumn};
+use super::own_pages::{OwnKind, OwnPages, PageZstd};
 use super::ranged::Ranged;
 use super::read_error::Stop;
 use super::text_pages::{Claimed, FoundTexts, TextPages, as_numbers};
@@ -27,6 +28,7 @@ pub(super) struct GroupReader<'a> {
     /// Whether a column whose statistics tell its only value is not read.
     skims: bool,
     claimed: Claimed,
+    zstd: PageZstd,
 }
 
 impl<'a> GroupReader<'a> {
@@ -61,7 +63,8 @@ impl<'a> GroupReader<'a> {
         skims: bool,
     ) -> Result<Self, Stop> {
         let rows = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
-        Ok(Self { file, group, rows, number, skims, claimed: Claimed::new(limit) })
+        let (claimed, zstd) = (Claimed::new(limit), PageZstd::default());
+        Ok(Self { file, group, rows, number, skims, claimed, zstd })
     }
 
     /// Returns the number of rows.
@@ -82,7 +85,7 @@ impl<'a> GroupReader<'a> {
         let place = self.place(name).ok_or_else(missing)?;
         let chunk = self.group.columns().get(place).ok_or_else(missing)?;
         let descriptor = chunk.column_descr_ptr();
-        if !is_of(&descriptor, column).map_err(|e| e.to_string())? {
+        if !is_of(&descriptor, column) {
             return Err(Stop::Corrupt(format!(
                 "the column {name} has the wrong type {} {:?}",
                 descriptor.physical_type(),
@@ -120,7 +123,13 @@ impl<'a> GroupReader<'a> {
         self.claimed.fits(length).map_err(too_much)?;
         let file = self.file.holding(start, length).map_err(|e| format!("column {name}: {e}"))?;
         let claim = claims::of_chunk(&file, chunk, is_text).map_err(|e| format!("column {name}: {e}"))?;
-        self.claimed.add(claim).map_err(too_much)?;
+        self.claimed.add(claim.bytes).map_err(too_much)?;
+        let signed = matches!(column.kind, ColumnType::I64 | ColumnType::Time);
+        let kind = OwnKind { physical: descriptor.physical_type(), signed, most: closed.most };
+        let own = (kind, nullable);
+        if let Some(pages) = OwnPages::of((&file, chunk), claim.pages, &self.zstd, own, &closed.texts) {
+            return Ok(OpenColumn { reader: Some(PagesReader::Own(pages)), ..closed });
+        }
         let broken = |e: ParquetError| format!("its columns cannot be read: {name}: {e}");
         let pages = SerializedPageReader::new(Arc::new(file), chunk, self.rows, None).map_err(broken)?;
         let (reader, texts) = if is_text {
@@ -130,7 +139,7 @@ impl<'a> GroupReader<'a> {
         } else {
             (get_column_reader(descriptor, Box::new(pages)), FoundTexts::default())
         };
-        Ok(OpenColumn { reader: Some(reader), texts, ..closed })
+        Ok(OpenColumn { reader: Some(PagesReader::Parquet(reader)), texts, ..closed })
     }
 }
 
@@ -148,12 +157,18 @@ fn most(kind: ColumnType) -> u64 {
 
 /// Returns whether a column of a file has the type of `column`. It may allow nulls even if `column`
 /// does not.
-fn is_of(found: &ColumnDescriptor, column: FlatColumn) -> Result<bool, ParquetError> {
-    let expected = column.parquet_type()?;
-    Ok(found.max_rep_level() == 0
+fn is_of(found: &ColumnDescriptor, column: FlatColumn) -> bool {
+    let (physical, logical) = column.value_type();
+    found.max_rep_level() == 0
         && found.max_def_level() <= 1
-        && found.physical_type() == expected.get_physical_type()
-        && found.logical_type_ref() == expected.get_basic_info().logical_type_ref())
+        && found.physical_type() == physical
+        && found.logical_type_ref() == logical.as_ref()
+}
+
+/// What reads the pages of a column.
+enum PagesReader {
+    Own(OwnPages),
+    Parquet(ColumnReader),
 }
 
 /// A column of a row group that is being read, with the values of the last rows.
@@ -163,11 +178,11 @@ pub(super) struct OpenColumn {
     most: u64,
     nullable: bool,
     /// `None` if each row has the same value, which is in `same`.
-    reader: Option<ColumnReader>,
+    reader: Option<PagesReader>,
     same: Option<u64>,
     /// The values as numbers: flags are 0 and 1, texts are their places; null is 0.
     values: Vec<u64>,
-    /// The definition levels, of a column that may have nulls: 0 is null.
+    /// The definition levels, of a column that may have nulls: 0 is null. Empty if none is.
     levels: Vec<i16>,
     /// Whether some of these values are null.
     nulls: bool,
@@ -207,13 +222,21 @@ impl OpenColumn {
         let Self { nullable, levels, values, .. } = self;
         let (name, nullable) = (self.column.name, *nullable);
         let is_signed = matches!(self.column.kind, ColumnType::I64 | ColumnType::Time);
-        match &mut self.reader {
+        let reader = match &mut self.reader {
             None => return Ok(()),
-            Some(ColumnReader::Int32ColumnReader(reader)) => {
+            Some(PagesReader::Own(pages)) => {
+                let read = pages.read(rows, values, levels);
+                self.nulls = !levels.is_empty();
+                return read.map_err(|error| format!("its rows cannot be read: column {name}: {error}"));
+            }
+            Some(PagesReader::Parquet(reader)) => reader,
+        };
+        match reader {
+            ColumnReader::Int32ColumnReader(reader) => {
                 let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
                 spread(levels, &found, values, |number| u64::from(number.cast_unsigned()));
             }
-            Some(ColumnReader::Int64ColumnReader(reader)) => {
+            ColumnReader::Int64ColumnReader(reader) => {
                 let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
                 if is_signed && found.iter().any(|number| *number < 0) {
                     let e = ParquetError::General("it has a negative number".to_owned());
@@ -221,11 +244,11 @@ impl OpenColumn {
                 }
                 spread(levels, &found, values, i64::cast_unsigned);
             }
-            Some(ColumnReader::BoolColumnReader(reader)) => {
+            ColumnReader::BoolColumnReader(reader) => {
                 let found = read(reader, nullable, rows, levels).map_err(|e| unreadable(name, &e))?;
                 spread(levels, &found, values, u64::from);
             }
-            Some(_) => return Err(format!("the column {name} has a type that no column has")),
+            _ => return Err(format!("the column {name} has a type that no column has")),
         }
         if let Some(number) = values.iter().find(|number| **number > self.most) {
             return Err(format!("the column {name} has {number}, which is too large for it"));

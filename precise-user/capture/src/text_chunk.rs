@@ -22,7 +22,7 @@ use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Compressor;
 
 use super::batch::DistinctTexts;
-use super::dictionary_chunk::{DictionaryChunk, DictionaryRows, write_chunk};
+use super::dictionary_chunk::{ChunkValues, DictionaryRows, OwnChunk, write_chunk};
 
 /// The most texts of a dictionary, and the most bytes: the crate's columns have no longer ones.
 const MOST_TEXTS: usize = 128 << 10;
@@ -62,7 +62,8 @@ pub(super) fn write_texts<W: Write + Send>(
         }
         _ => None,
     };
-    write_chunk(group, column, compressor, DictionaryChunk { dictionary, rows, statistics })?;
+    let values = ChunkValues::Places(dictionary);
+    write_chunk(group, column, compressor, OwnChunk { values, rows, statistics })?;
     Ok(true)
 }
 

@@ -33,7 +33,8 @@ impl FoundTexts {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, texts: Vec<Bytes>) {
+    /// Adds texts.
+    pub fn add(&self, texts: Vec<Bytes>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(texts);
     }
 }
@@ -221,7 +222,7 @@ impl<P: PageReader> PageReader for TextPages<P> {
 
 /// Returns the texts of a buffer in the plain encoding: of each a length of four bytes, and the
 /// text.
-fn texts(mut rest: Bytes) -> impl Iterator<Item = Result<Bytes>> {
+pub(super) fn texts(mut rest: Bytes) -> impl Iterator<Item = Result<Bytes>> {
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;

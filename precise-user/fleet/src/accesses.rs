@@ -2,22 +2,19 @@
 //! memory. A type is a function of the instruction, so they are all that `fleet types` needs.
 
 use precise_capture::Column;
-use precise_common::data_src::DataSource;
-use precise_model::words;
 use precise_model::{EventInfo, Meta};
 use rustc_hash::FxHashMap;
 
-use crate::columns::{ACCESS_COLUMNS, AccessColumns, Columns, Stopped, text_places};
-use crate::fold::{Fold, InstructionOp, SampledInstruction, once};
+use crate::columns::{ACCESS_COLUMNS, AccessColumns, Columns, Stopped, short, text_places};
+use crate::fold::{Fold, InstructionOp, SampledInstruction, SymbolNames, once};
 
 /// The instructions of a capture whose rows are being added.
 pub(crate) struct RowInstructions {
     /// Whether each event of the capture samples accesses.
     of_event: Vec<bool>,
-    /// What data sources say that accesses did.
-    ops: FxHashMap<u64, InstructionOp>,
-    /// The ids of the functions of the batch, by the places of their texts.
-    functions: FxHashMap<u128, u64>,
+    /// The ids of the functions of the batch that others are inlined into, by the places of the
+    /// texts of those.
+    outermost: FxHashMap<u128, u64>,
 }
 
 fn samples_accesses(event: &EventInfo) -> bool {
@@ -27,7 +24,7 @@ fn samples_accesses(event: &EventInfo) -> bool {
 impl RowInstructions {
     pub fn of(meta: &Meta) -> Self {
         let of_event = meta.events.iter().map(samples_accesses).collect();
-        Self { of_event, ops: FxHashMap::default(), functions: FxHashMap::default() }
+        Self { of_event, outermost: FxHashMap::default() }
     }
 
     /// Returns the columns that are read beside those of [`Columns`].
@@ -37,7 +34,7 @@ impl RowInstructions {
 
     /// Forgets what is known of the texts of a batch: those of the next one have other places.
     pub fn begin_batch(&mut self) {
-        self.functions.clear();
+        self.outermost.clear();
     }
 
     /// Returns whether an event of the capture samples accesses.
@@ -45,24 +42,29 @@ impl RowInstructions {
         self.of_event.get(event as usize).is_some_and(|samples| *samples)
     }
 
-    /// Returns the number of a row's instruction in `fold`.
+    /// Returns the number of a row's instruction in `fold`. `function` is the id of the row's
+    /// function, and `op` what the row's data source says that the access did.
     pub fn instruction(
         &mut self,
         fold: &mut Fold,
         (columns, own): (&Columns<'_>, &AccessColumns<'_>),
         row: usize,
+        (function, op): (u64, InstructionOp),
     ) -> Result<u32, Stopped> {
-        let op = match columns.source.number(row) {
-            _ if own.is_fetch(row) => InstructionOp::Fetch,
-            None => InstructionOp::Unknown,
-            Some(word) => {
-                let op = || InstructionOp::parse(words::op(DataSource::decode(word)));
-                *self.ops.entry(word).or_insert_with(op)
+        let op = if own.is_fetch(row) { InstructionOp::Fetch } else { op };
+        let function = match own.inlined.number(row) {
+            None => function,
+            Some(_) => {
+                let columns_of = [columns.build_id, columns.module, columns.function, own.inlined];
+                once(&mut self.outermost, text_places(columns_of, row), || {
+                    let outermost = own.outermost(row).map_err(Stopped::Wrong)?;
+                    let name = outermost.as_deref().map(short);
+                    let innermost = columns.symbol(row);
+                    let names = SymbolNames { name: name.unwrap_or(innermost.name), ..innermost };
+                    Ok::<_, Stopped>(fold.symbol(names))
+                })?
             }
         };
-        let texts = text_places([columns.build_id, columns.module, columns.function, own.inlined], row);
-        let find = || Ok::<_, Stopped>(fold.symbol(own.symbol(columns, row).map_err(Stopped::Wrong)?));
-        let function = once(&mut self.functions, texts, find)?;
         Ok(fold.place(SampledInstruction { function, place: own.place(columns, row), op })?)
     }
 }

@@ -4,7 +4,7 @@ use precise_capture::{Column, FlatValues};
 use precise_model::sampled::is_fetch;
 use serde::Deserialize;
 
-use crate::fold::{Full, SymbolTexts};
+use crate::fold::{Full, SymbolNames};
 use crate::service::OwnerTexts;
 
 /// The longest name of a service or a function that is kept, in bytes.
@@ -70,9 +70,40 @@ pub(crate) fn text_places<const N: usize>(columns: [&FlatValues; N], row: usize)
     columns.iter().fold(0, |all, column| all << 32 | u128::from(place(column)))
 }
 
+/// What is known of rows by their texts: of the last row with each text of one column, as most
+/// other texts follow from that one.
+pub(crate) struct KnownByText<V>(Vec<Option<(u128, V)>>);
+
+impl<V: Copy> KnownByText<V> {
+    pub fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Returns what is known of a row's texts in some columns, of which `first` is one, or finds
+    /// it.
+    pub fn once<E, const N: usize>(
+        &mut self,
+        first: &FlatValues,
+        columns: [&FlatValues; N],
+        row: usize,
+        find: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, E> {
+        let at = first.number(row).map_or(0, |place| place as usize + 1);
+        if at >= self.0.len() {
+            self.0.resize((first.texts().len() + 1).max(at + 1), None);
+        }
+        let places = text_places(columns, row);
+        match self.0.get_mut(at) {
+            Some(Some((known, value))) if *known == places => Ok(*value),
+            Some(slot) => Ok(slot.insert((places, find()?)).1),
+            None => find(),
+        }
+    }
+}
+
 /// Returns a text without what is too long of it.
-pub(crate) fn short(text: &str) -> String {
-    text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
+pub(crate) fn short(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default()
 }
 
 /// Why the reading of a capture ends early.
@@ -87,7 +118,7 @@ impl From<Full> for Stopped {
     }
 }
 
-impl Columns<'_> {
+impl<'a> Columns<'a> {
     pub fn service(&self, row: usize) -> String {
         let owner = OwnerTexts {
             cgroup: self.cgroup.text(row),
@@ -96,21 +127,21 @@ impl Columns<'_> {
             pod: self.pod.text(row),
             namespace: self.namespace.text(row),
         };
-        short(&owner.service())
+        short(&owner.service()).to_owned()
     }
 
-    pub fn symbol(&self, row: usize) -> SymbolTexts {
-        let text = |column: &FlatValues| short(column.text(row).unwrap_or_default());
-        let mut texts = SymbolTexts {
+    pub fn symbol(&self, row: usize) -> SymbolNames<'a> {
+        let text = |column: &'a FlatValues| short(column.text(row).unwrap_or_default());
+        let mut names = SymbolNames {
             name: text(self.function),
             module: text(self.module),
             build_id: text(self.build_id),
             reason: text(self.reason),
         };
-        if texts.name.is_empty() && texts.reason.is_empty() {
-            texts.reason = precise_model::Reason::NotRecorded.as_str().to_owned();
+        if names.name.is_empty() && names.reason.is_empty() {
+            names.reason = precise_model::Reason::NotRecorded.as_str();
         }
-        texts
+        names
     }
 }
 
@@ -133,17 +164,13 @@ impl AccessColumns<'_> {
         Some((start, offset))
     }
 
-    /// Returns the names of the function that the file has a symbol of: the outermost one, if
-    /// others are inlined. The error says what is wrong with the column.
-    pub fn symbol(&self, columns: &Columns<'_>, row: usize) -> Result<SymbolTexts, String> {
-        let innermost = columns.symbol(row);
-        let Some(text) = self.inlined.text(row) else { return Ok(innermost) };
+    /// Returns the name of the function that the one of a row is inlined into, of several the
+    /// outermost one; `None` if it is not inlined. The error says what is wrong with the column.
+    pub fn outermost(&self, row: usize) -> Result<Option<String>, String> {
+        let Some(text) = self.inlined.text(row) else { return Ok(None) };
         let all: Vec<InlinedInto> =
             serde_json::from_str(text).map_err(|error| format!("column inlined: {error}"))?;
-        Ok(match all.into_iter().next_back() {
-            Some(outermost) => SymbolTexts { name: short(&outermost.function), ..innermost },
-            None => innermost,
-        })
+        Ok(all.into_iter().next_back().map(|outermost| outermost.function))
     }
 
     /// Returns whether a sample is about the bytes of its own instruction, as a page fault may be.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::add_up::Sums;
 use super::encode::{self, EncodedPart};
-use super::fold::{EventKey, Fold, NodeKey, RowKey, Sums, SymbolTexts};
+use super::fold::{EventKey, Fold, NodeKey, RowKey, SymbolTexts};
 use super::hash::Random;
 use super::spread::{GROUPS, Spread, percentile, share_change};
 use super::testing::MemoryBucket;
@@ -80,7 +81,7 @@ fn fleet(seed: u64) -> Arc<dyn FleetBucket> {
                     module: format!("/bin/{name}"),
                     ..SymbolTexts::default()
                 };
-                let id = fold.symbol(texts);
+                let id = fold.symbol(texts.names());
                 let own = runs * random.factor(0.6);
                 for (level, number_of_level) in levels.iter().enumerate() {
                     let count = random.poisson(own * mean(service, function, level as u32));

@@ -7,23 +7,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use precise_capture::{FlatBounds, FlatColumn, FlatReader, FlatValues};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
+use crate::add_up::{BESIDE, Sums};
 use crate::bucket::{FleetBucket, FleetError, with_ranges};
 use crate::encode::{self, EncodedPart};
 use crate::fold::{
     EventKey, Fold, Full, InstructionKey, InstructionOp, LatencyKey, NodeKey, RowKey, SampledInstruction,
-    Sums, SymbolTexts, cycles, once,
+    SymbolNames, cycles,
 };
 use crate::hour::FleetDay;
 use crate::ledger::LedgerSums;
 use crate::making::{Made, next, of_inputs, write};
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
+use crate::met::{InCluster, Met};
 use crate::part::{FleetBatch, FleetPick, LIMITS, read_part};
 use crate::tables::{self, FleetTable, LEDGER, SYMBOLS, TIERS};
 
-/// The columns that rows are read from, of both tables: those of latencies have no node and no sums
-/// of latencies, but a group and a bucket.
+/// The columns that rows are read from.
 const OF_ROWS: [FlatColumn; 12] = [
     tables::SERVICE,
     tables::EVENT,
@@ -32,9 +33,9 @@ const OF_ROWS: [FlatColumn; 12] = [
     tables::FUNCTION,
     tables::LEVEL,
     tables::CLUSTER,
+    tables::NODE,
     tables::COUNT,
     tables::WEIGHT,
-    tables::NODE,
     tables::LATENCY_SUM,
     tables::LATENCY_MAX,
 ];
@@ -61,17 +62,18 @@ const OF_LATENCIES: [FlatColumn; 11] = [
     tables::FUNCTION,
     tables::LEVEL,
     tables::CLUSTER,
-    tables::COUNT,
-    tables::WEIGHT,
     tables::NODE_GROUP,
     tables::BUCKET,
+    tables::COUNT,
+    tables::WEIGHT,
 ];
 
-/// Brings the tables of a day up to date with those of its hours.
+/// Brings the tables of a day up to date with those of its hours, which are added up in `fold`.
 pub(crate) fn compact_day(
     bucket: &Arc<dyn FleetBucket>,
     day: FleetDay,
     memory: u64,
+    fold: &mut Fold,
 ) -> Result<Made, FleetError> {
     let period = FleetPeriod::Day(day);
     let (hours, newest) = FleetManifest::of_day(bucket, day)?;
@@ -84,11 +86,14 @@ pub(crate) fn compact_day(
     let hash = of_inputs(of.iter().cloned());
     let made = Made { read: of.len() as u64, ..Made::default() };
     let mut making = Making { bucket, day, memory, hash, made, written: 0 };
-    making.table(&manifests, FleetTable::Hour)?;
-    making.table(&manifests, FleetTable::Latency)?;
-    making.table(&manifests, FleetTable::Instruction)?;
-    making.ledger(&manifests)?;
-    making.symbols(&manifests)?;
+    for table in [FleetTable::Hour, FleetTable::Latency, FleetTable::Instruction] {
+        // Each table fills another list, so the room of the one before is of no use.
+        *fold = Fold::new();
+        making.table(&manifests, table, fold)?;
+    }
+    *fold = Fold::new();
+    making.ledger(&manifests, fold)?;
+    making.symbols(&manifests, fold)?;
     let made = making.made;
     let samples = manifests.iter().fold(0, |sum: u64, of| sum.saturating_add(of.samples));
     let instructions = manifests.iter().all(|of| of.instructions);
@@ -121,7 +126,12 @@ struct Making<'a> {
 
 impl Making<'_> {
     /// Adds up a table of the hours.
-    fn table(&mut self, manifests: &[&FleetManifest], table: FleetTable) -> Result<(), FleetError> {
+    fn table(
+        &mut self,
+        manifests: &[&FleetManifest],
+        table: FleetTable,
+        fold: &mut Fold,
+    ) -> Result<(), FleetError> {
         self.written = 0;
         let parts: Vec<&ManifestPart> = manifests.iter().flat_map(|of| of.of_table(table)).collect();
         let mut starts = self.ranges(&parts)?;
@@ -129,9 +139,8 @@ impl Making<'_> {
         for (at, start) in starts.iter().enumerate() {
             let Some(end) = starts.get(at + 1) else { break };
             let end = (!end.is_empty()).then_some(end);
-            let mut fold = Fold::new();
             for part in &parts {
-                self.range(&mut fold, part, table, start, end)?;
+                self.range(fold, part, table, start, end)?;
             }
             self.flush(table, fold)?;
         }
@@ -155,7 +164,7 @@ impl Making<'_> {
             read?.map_err(FleetError::Table)?;
         }
         groups.sort();
-        let most = self.memory / 2 / size_of::<(u128, Sums)>() as u64;
+        let most = self.memory / 2 / (size_of::<(u128, Sums)>() + BESIDE) as u64;
         let (mut starts, mut rows) = (vec![String::new()], 0);
         for (first, more) in groups {
             rows += more;
@@ -194,9 +203,10 @@ impl Making<'_> {
                 if matches!(&bounds, Some(FlatBounds::Texts(first, last)) if beside(first, last)) {
                     continue;
                 }
+                let mut texts = GroupTexts::default();
                 reader.read(group, columns, 16 << 10, |rows, values| {
                     if failed.is_ok() {
-                        failed = self.batch(fold, (rows, values), table, inside);
+                        failed = self.batch((&mut *fold, &mut texts), (rows, values), table, inside);
                     }
                     Ok(())
                 })?;
@@ -209,41 +219,48 @@ impl Making<'_> {
 
     fn batch(
         &mut self,
-        fold: &mut Fold,
-        batch: (usize, &[&FlatValues]),
+        (fold, texts): (&mut Fold, &mut GroupTexts),
+        (rows, values): (usize, &[&FlatValues]),
         table: FleetTable,
         inside: impl Fn(&str) -> bool,
     ) -> Result<(), FleetError> {
-        self.made.held = self.made.held.max(fold.bytes().1);
+        self.made.held = self.made.held.max(fold.bytes());
         if fold.is_full(self.memory) {
-            let full = std::mem::replace(fold, Fold::new());
-            self.flush(table, full)?;
+            *texts = GroupTexts::default();
+            self.flush(table, fold)?;
         }
-        self.made.rows_read += add(fold, batch, table, inside).map_err(|full| too_many(table, &full))?;
+        let added = match table {
+            FleetTable::Instruction => texts.instructions(fold, rows, values, inside),
+            FleetTable::Latency => texts.latencies(fold, rows, values, inside),
+            _ => texts.rows(fold, rows, values, inside),
+        };
+        self.made.rows_read += added.map_err(|full| too_many(table, &full))?;
         Ok(())
     }
 
-    fn flush(&mut self, table: FleetTable, mut fold: Fold) -> Result<(), FleetError> {
+    /// Writes what was added up of a table, and empties `fold`.
+    fn flush(&mut self, table: FleetTable, fold: &mut Fold) -> Result<(), FleetError> {
         fold.rank();
         fold.add_up();
         let hour = self.day.first();
         if table == FleetTable::Latency {
-            let part = encode::latencies(FleetTable::DayLatency, &fold, hour)?;
+            let part = encode::latencies(FleetTable::DayLatency, fold, hour)?;
             self.write(part, None)?;
         } else if table == FleetTable::Instruction {
-            let part = encode::instructions(FleetTable::DayInstruction, &fold, hour)?;
+            let part = encode::instructions(FleetTable::DayInstruction, fold, hour)?;
             self.write(part, None)?;
         } else {
-            self.write(encode::grouped(&fold, &fold.rows, hour)?, None)?;
-            let mut rows = std::mem::take(&mut fold.rows);
-            for tier in 0..TIERS {
-                if tier > 0 {
-                    rows = encode::thin(&fold, &rows, hour, tier);
-                }
-                let part = encode::rows(FleetTable::Day, &fold, &rows, hour)?;
+            self.write(encode::grouped(fold, &fold.rows, hour)?, None)?;
+            self.write(encode::rows(FleetTable::Day, fold, &fold.rows, hour)?, Some(0))?;
+            let mut thinned = Vec::new();
+            for tier in 1..TIERS {
+                let rows = if tier > 1 { &thinned } else { &fold.rows };
+                thinned = encode::thin(fold, rows, hour, tier);
+                let part = encode::rows(FleetTable::Day, fold, &thinned, hour)?;
                 self.write(part, Some(tier))?;
             }
         }
+        fold.empty();
         self.written += 1;
         Ok(())
     }
@@ -258,61 +275,60 @@ impl Making<'_> {
     }
 
     /// Adds up the ledgers of the hours.
-    fn ledger(&mut self, manifests: &[&FleetManifest]) -> Result<(), FleetError> {
+    fn ledger(&mut self, manifests: &[&FleetManifest], fold: &mut Fold) -> Result<(), FleetError> {
         self.written = 0;
-        let mut fold = Fold::new();
         for part in manifests.iter().flat_map(|of| of.of_table(FleetTable::Ledger)) {
             let mut added = Ok(());
             read_part(self.bucket, part, &FleetPick::default(), &LEDGER, |batch| {
                 for row in batch.rows() {
                     if added.is_ok() {
-                        added = add_ledger(&mut fold, batch, row);
+                        added = add_ledger(fold, batch, row);
                     }
                 }
             })?;
             added?;
-            self.made.held = self.made.held.max(fold.bytes().1);
+            self.made.held = self.made.held.max(fold.bytes());
             if fold.is_full(self.memory) {
-                let full = std::mem::replace(&mut fold, Fold::new());
-                self.flush_ledger(full)?;
+                self.flush_ledger(fold)?;
             }
         }
         self.flush_ledger(fold)
     }
 
-    fn flush_ledger(&mut self, mut fold: Fold) -> Result<(), FleetError> {
+    fn flush_ledger(&mut self, fold: &mut Fold) -> Result<(), FleetError> {
         fold.rank();
-        self.write(encode::ledger(FleetTable::DayLedger, &fold, self.day.first())?, None)?;
+        self.write(encode::ledger(FleetTable::DayLedger, fold, self.day.first())?, None)?;
+        fold.empty();
         self.written += 1;
         Ok(())
     }
 
     /// Writes each function of the day once.
-    fn symbols(&mut self, manifests: &[&FleetManifest]) -> Result<(), FleetError> {
+    fn symbols(&mut self, manifests: &[&FleetManifest], fold: &mut Fold) -> Result<(), FleetError> {
         self.written = 0;
-        let (mut known, mut fold) = (FxHashSet::default(), Fold::new());
+        let mut known = FxHashSet::default();
         for part in manifests.iter().flat_map(|of| of.of_table(FleetTable::Symbols)) {
             read_part(self.bucket, part, &FleetPick::default(), &SYMBOLS, |batch| {
                 for row in batch.rows() {
                     let Some(id) = batch.number(0, row) else { continue };
                     if known.insert(id) {
-                        let text = |at| batch.text(at, row).unwrap_or_default().to_owned();
-                        let [name, module, build_id, reason] = [text(1), text(2), text(3), text(4)];
-                        fold.symbol(SymbolTexts { name, module, build_id, reason });
+                        let [name, module, build_id, reason] =
+                            [1, 2, 3, 4].map(|at| batch.text(at, row).unwrap_or_default());
+                        fold.symbol(SymbolNames { name, module, build_id, reason });
                     }
                 }
             })?;
-            if fold.bytes().0 > self.memory {
-                let full = std::mem::replace(&mut fold, Fold::new());
-                self.flush_symbols(full)?;
+            if fold.bytes() > self.memory {
+                self.flush_symbols(fold)?;
             }
         }
         self.flush_symbols(fold)
     }
 
-    fn flush_symbols(&mut self, fold: Fold) -> Result<(), FleetError> {
-        let mut all: Vec<_> = fold.symbols.into_iter().collect();
+    fn flush_symbols(&mut self, fold: &mut Fold) -> Result<(), FleetError> {
+        let mut all: Vec<_> = fold.symbols.drain().collect();
         all.sort_unstable_by_key(|(id, _)| *id);
+        fold.empty();
         self.write(encode::symbols(&all)?, None)?;
         self.written += 1;
         Ok(())
@@ -357,140 +373,163 @@ fn add_ledger(fold: &mut Fold, batch: &FleetBatch<'_>, row: usize) -> Result<(),
     Ok(())
 }
 
-/// What is known of the texts of a batch, by their places in it.
+/// What is known of the texts of a row group, by their places in it.
 #[derive(Default)]
-struct BatchTexts {
+struct GroupTexts {
     /// `None` of a service that is outside of the range.
-    services: FxHashMap<Option<u64>, Option<u32>>,
-    events: FxHashMap<[Option<u64>; 3], u32>,
-    levels: FxHashMap<Option<u64>, u32>,
-    places: FxHashMap<[Option<u64>; 2], u32>,
-    ops: FxHashMap<Option<u64>, InstructionOp>,
+    services: Met<Option<u32>>,
+    levels: Met<u32>,
+    clusters: Met<u32>,
+    nodes: Met<InCluster>,
+    ops: Met<InstructionOp>,
+    /// The event of the row before, by the places of its texts. Rows are in the order of events.
+    event: Option<([Option<u64>; 3], u32)>,
+    /// The instruction of the row before.
+    instruction: Option<(SampledInstruction, u32)>,
 }
 
-/// The values of a batch, by the places of their columns.
-#[derive(Clone, Copy)]
-struct BatchValues<'a>(&'a [&'a FlatValues]);
-
-impl BatchValues<'_> {
-    fn number(&self, at: usize, row: usize) -> Option<u64> {
-        self.0.get(at)?.number(row)
-    }
-
-    fn text(&self, at: usize, row: usize) -> &str {
-        self.0.get(at).and_then(|of| of.text(row)).unwrap_or_default()
-    }
-
-    /// Returns the sums in these columns, and whether the samples have a latency. The largest one
-    /// is beside the sum of latencies.
-    fn sums(&self, [count, weight, latency]: [usize; 3], row: usize) -> (bool, Sums) {
-        let number = |at| self.number(at, row);
-        let latency_sum = number(latency);
-        let sums = Sums {
-            count: number(count).unwrap_or(0),
-            weight: number(weight).unwrap_or(0),
-            latency_sum: latency_sum.unwrap_or(0),
-            latency_max: cycles(number(latency + 1)),
-        };
-        (latency_sum.is_some(), sums)
-    }
+/// Returns the sums in these columns, and whether the samples have a latency.
+#[inline]
+fn sums([count, weight, latency_sum, latency_max]: [&FlatValues; 4], row: usize) -> (bool, Sums) {
+    let latency = latency_sum.number(row);
+    let sums = Sums {
+        count: count.number(row).unwrap_or(0),
+        weight: weight.number(row).unwrap_or(0),
+        latency_sum: latency.unwrap_or(0),
+        latency_max: cycles(latency_max.number(row)),
+    };
+    (latency.is_some(), sums)
 }
 
-impl BatchTexts {
-    /// Returns the numbers of a row's service and event, which are the first four columns; `None`
-    /// if the service is outside of the range.
+const OTHER_COLUMNS: Full = Full("columns");
+
+impl GroupTexts {
+    /// Returns the numbers of a row's service and event; `None` if the service is outside of the
+    /// range.
+    #[inline]
     fn of(
         &mut self,
         fold: &mut Fold,
-        values: BatchValues<'_>,
+        [service, event, unit, kind]: [&FlatValues; 4],
         row: usize,
         inside: impl Fn(&str) -> bool,
     ) -> Result<Option<(u32, u32)>, Full> {
-        let service = once(&mut self.services, values.number(0, row), || {
-            let name = values.text(0, row);
+        let service = self.services.found(service, row, |name| {
+            let name = name.unwrap_or_default();
             inside(name).then(|| Fold::text(&mut fold.services, name)).transpose()
         })?;
         let Some(service) = service else { return Ok(None) };
-        let event = once(&mut self.events, [1, 2, 3].map(|at| values.number(at, row)), || {
-            let [event, unit, kind] = [1, 2, 3].map(|at| values.text(at, row).to_owned());
-            fold.event(EventKey { event, unit, kind })
-        })?;
+        let places = [event, unit, kind].map(|of| of.number(row));
+        let event = match self.event {
+            Some((of, number)) if of == places => number,
+            _ => {
+                let [event, unit, kind] =
+                    [event, unit, kind].map(|of| of.text(row).unwrap_or_default().to_owned());
+                let number = fold.event(EventKey { event, unit, kind })?;
+                self.event = Some((places, number));
+                number
+            }
+        };
         Ok(Some((service, event)))
     }
 
-    /// Adds a row of [`OF_INSTRUCTIONS`].
-    fn instruction(
+    /// Adds rows of [`OF_ROWS`]. Returns their number.
+    fn rows(
         &mut self,
         fold: &mut Fold,
-        values: BatchValues<'_>,
-        row: usize,
-        (service, event): (u32, u32),
-    ) -> Result<(), Full> {
-        let number = |at| values.number(at, row);
-        let parse = || InstructionOp::parse(Some(values.text(7, row)));
-        let op = *self.ops.entry(number(7)).or_insert_with(parse);
-        let of = SampledInstruction { function: number(4).unwrap_or(0), place: number(5).zip(number(6)), op };
-        let instruction = fold.place(of)?;
-        let group = number(8).unwrap_or(0) as u8 & 31;
-        let (timed, sums) = values.sums([9, 10, 11], row);
-        let key = InstructionKey { service, event, instruction, group, timed };
-        fold.instructions.push((key.pack(), sums));
-        Ok(())
+        rows: usize,
+        values: &[&FlatValues],
+        inside: impl Fn(&str) -> bool,
+    ) -> Result<u64, Full> {
+        let &[service, event, unit, kind, function, level, cluster, node, ref own @ ..] = values else {
+            return Err(OTHER_COLUMNS);
+        };
+        let own = own.try_into().map_err(|_| OTHER_COLUMNS)?;
+        let mut added = 0;
+        for row in 0..rows {
+            let Some((service, event)) = self.of(fold, [service, event, unit, kind], row, &inside)? else {
+                continue;
+            };
+            added += 1;
+            let level = self.level(fold, level, row)?;
+            let node = self.nodes.in_cluster([cluster, node], row, |cluster, node| {
+                fold.node(NodeKey { node: node.to_owned(), cluster: cluster.to_owned() })
+            })?;
+            let (timed, sums) = sums(own, row);
+            let function = function.number(row).unwrap_or(0);
+            fold.rows.push((RowKey { service, event, function, level, node, timed }.pack(), sums));
+        }
+        Ok(added)
     }
 
-    /// Adds a row of [`OF_ROWS`] or [`OF_LATENCIES`].
-    fn row(
+    fn level(&mut self, fold: &mut Fold, level: &FlatValues, row: usize) -> Result<u32, Full> {
+        self.levels.found(level, row, |text| Fold::text(&mut fold.levels, text.unwrap_or_default()))
+    }
+
+    /// Adds rows of [`OF_LATENCIES`]. Returns their number.
+    fn latencies(
         &mut self,
         fold: &mut Fold,
-        values: BatchValues<'_>,
-        row: usize,
-        (service, event): (u32, u32),
-        is_latency: bool,
-    ) -> Result<(), Full> {
-        let number = |at| values.number(at, row);
-        let level = once(&mut self.levels, number(5), || Fold::text(&mut fold.levels, values.text(5, row)))?;
-        let function = number(4).unwrap_or(0);
-        let node = if is_latency { None } else { number(9) };
-        let place = once(&mut self.places, [number(6), node], || {
-            let cluster = values.text(6, row);
-            if is_latency {
-                return Fold::text(&mut fold.clusters, cluster);
-            }
-            fold.node(NodeKey { node: values.text(9, row).to_owned(), cluster: cluster.to_owned() })
-        })?;
-        if is_latency {
-            let [group, bucket] = [9, 10].map(|at| number(at).unwrap_or(0) as u8);
-            let key =
-                LatencyKey { service, event, function, level, cluster: place, group: group & 31, bucket };
-            let [count, weight] = [7, 8].map(|at| number(at).unwrap_or(0));
-            fold.latencies.push((key.pack(), [count, weight]));
-        } else {
-            let (timed, sums) = values.sums([7, 8, 10], row);
-            let key = RowKey { service, event, function, level, node: place, timed };
-            fold.rows.push((key.pack(), sums));
+        rows: usize,
+        values: &[&FlatValues],
+        inside: impl Fn(&str) -> bool,
+    ) -> Result<u64, Full> {
+        let &[service, event, unit, kind, function, level, cluster, group, bucket, count, weight] = values
+        else {
+            return Err(OTHER_COLUMNS);
+        };
+        let mut added = 0;
+        for row in 0..rows {
+            let Some((service, event)) = self.of(fold, [service, event, unit, kind], row, &inside)? else {
+                continue;
+            };
+            added += 1;
+            let level = self.level(fold, level, row)?;
+            let cluster = self
+                .clusters
+                .found(cluster, row, |text| Fold::text(&mut fold.clusters, text.unwrap_or_default()))?;
+            let number = |of: &FlatValues| of.number(row).unwrap_or(0);
+            let (group, bucket) = (number(group) as u8 & 31, number(bucket) as u8);
+            let function = number(function);
+            let key = LatencyKey { service, event, function, level, cluster, group, bucket };
+            fold.latencies.push((key.pack(), [number(count), number(weight)]));
         }
-        Ok(())
+        Ok(added)
     }
-}
 
-/// Adds the rows of a batch whose service is inside of a range. Returns their number.
-fn add(
-    fold: &mut Fold,
-    (all, values): (usize, &[&FlatValues]),
-    table: FleetTable,
-    inside: impl Fn(&str) -> bool,
-) -> Result<u64, Full> {
-    let (mut texts, values) = (BatchTexts::default(), BatchValues(values));
-    let mut added = 0;
-    for row in 0..all {
-        let Some(of) = texts.of(fold, values, row, &inside)? else { continue };
-        added += 1;
-        match table {
-            FleetTable::Instruction => texts.instruction(fold, values, row, of)?,
-            _ => texts.row(fold, values, row, of, table == FleetTable::Latency)?,
+    /// Adds rows of [`OF_INSTRUCTIONS`]. Returns their number.
+    fn instructions(
+        &mut self,
+        fold: &mut Fold,
+        rows: usize,
+        values: &[&FlatValues],
+        inside: impl Fn(&str) -> bool,
+    ) -> Result<u64, Full> {
+        let &[service, event, unit, kind, function, start, offset, op, group, ref own @ ..] = values else {
+            return Err(OTHER_COLUMNS);
+        };
+        let own = own.try_into().map_err(|_| OTHER_COLUMNS)?;
+        let mut added = 0;
+        for row in 0..rows {
+            let Some((service, event)) = self.of(fold, [service, event, unit, kind], row, &inside)? else {
+                continue;
+            };
+            added += 1;
+            let op = self.ops.number(op, row, InstructionOp::parse);
+            let place = start.number(row).zip(offset.number(row));
+            let of = SampledInstruction { function: function.number(row).unwrap_or(0), place, op };
+            let instruction = match self.instruction {
+                Some((before, number)) if before == of => number,
+                _ => fold.place(of)?,
+            };
+            self.instruction = Some((of, instruction));
+            let group = group.number(row).unwrap_or(0) as u8 & 31;
+            let (timed, sums) = sums(own, row);
+            let key = InstructionKey { service, event, instruction, group, timed };
+            fold.instructions.push((key.pack(), sums));
         }
+        Ok(added)
     }
-    Ok(added)
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use precise_capture::{ColumnValues, DistinctTexts, FlatWriter};
 use precise_common::latency;
 use precise_model::Interner;
 
+use crate::add_up::{Sums, sum_equal};
 use crate::bucket::FleetError;
 use crate::fold::{
-    EventKey, Fold, InstructionKey, InstructionOp, LatencyKey, NodeKey, RowKey, SampledInstruction, Sums,
-    SymbolTexts, sum_up,
+    EventKey, Fold, InstructionKey, InstructionOp, LatencyKey, NodeKey, RowKey, SampledInstruction,
+    SymbolTexts,
 };
 use crate::hash::{Random, hash63, node_group};
 use crate::hour::FleetHour;
@@ -179,7 +180,8 @@ pub(crate) fn grouped(
             let (cluster, group) = places.get(of.node as usize).copied().unwrap_or_default();
             ((RowKey::without_node(*key), cluster, group, of.timed), *sums)
         }));
-        sum_up(&mut run);
+        run.sort_unstable_by_key(|(key, _)| *key);
+        sum_equal(&mut run);
         all.append(&mut run);
     }
     let columns = |rows: &[(GroupedKey, Sums)]| {

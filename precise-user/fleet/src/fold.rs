@@ -1,11 +1,13 @@
 //! Rows that are added up in memory: keys as numbers, and the texts behind them.
 
 use std::collections::{BTreeMap, btree_map, hash_map};
-use std::hash::Hash;
+use std::hash::{BuildHasher as _, Hash};
 
+use hashbrown::HashTable;
 use precise_model::Interner;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use crate::add_up::{BESIDE, Ranks, Sums, bits_below, joined, sum_up};
 use crate::ledger::LedgerSums;
 
 /// The bits of the parts of a key. A row has service, event, function, level, node, and whether its
@@ -50,6 +52,11 @@ impl<T: Eq + Hash + Ord + Clone + Sized> Numbered<T> {
         if self.items.len() > self.most { Err(Full(self.name)) } else { Ok(number) }
     }
 
+    /// Returns how many bits the numbers take.
+    fn bits(&self) -> u32 {
+        bits_below(self.items.len())
+    }
+
     /// Returns the items in order, and the place of each number in this order.
     pub fn sorted(&self) -> (Vec<T>, Vec<u32>) {
         let mut numbers: Vec<usize> = (0..self.items.len()).collect();
@@ -82,24 +89,6 @@ pub(crate) struct NodeKey {
 /// Returns the latency of a row in cycles; 0 if it has none.
 pub(crate) fn cycles(latency: Option<u64>) -> u32 {
     latency.map_or(0, |latency| u32::try_from(latency).unwrap_or(u32::MAX))
-}
-
-/// What rows of one key add up to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sums {
-    pub count: u64,
-    pub weight: u64,
-    pub latency_sum: u64,
-    pub latency_max: u32,
-}
-
-impl Sums {
-    fn add(&mut self, other: &Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.weight = self.weight.saturating_add(other.weight);
-        self.latency_sum = self.latency_sum.saturating_add(other.latency_sum);
-        self.latency_max = self.latency_max.max(other.latency_max);
-    }
 }
 
 /// The key of a row, in numbers.
@@ -260,18 +249,41 @@ pub(crate) struct SymbolTexts {
     pub reason: String,
 }
 
+/// The names of a function, where they are read; an empty text is null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct SymbolNames<'a> {
+    pub name: &'a str,
+    pub module: &'a str,
+    pub build_id: &'a str,
+    pub reason: &'a str,
+}
+
 impl SymbolTexts {
+    pub fn names(&self) -> SymbolNames<'_> {
+        let Self { name, module, build_id, reason } = self;
+        SymbolNames { name, module, build_id, reason }
+    }
+}
+
+impl SymbolNames<'_> {
     /// Returns the id of the function.
-    pub fn id(&self) -> u64 {
-        let of = if self.build_id.is_empty() { &self.module } else { &self.build_id };
+    pub fn id(self) -> u64 {
+        let of = if self.build_id.is_empty() { self.module } else { self.build_id };
         let (what, name) =
-            if self.name.is_empty() { ("reason", &self.reason) } else { ("function", &self.name) };
+            if self.name.is_empty() { ("reason", self.reason) } else { ("function", self.name) };
         crate::hash::hash63(&[of, what, name])
     }
 
-    fn bytes(&self) -> usize {
+    fn to_texts(self) -> SymbolTexts {
+        let [name, module, build_id, reason] =
+            [self.name, self.module, self.build_id, self.reason].map(str::to_owned);
+        SymbolTexts { name, module, build_id, reason }
+    }
+
+    fn bytes(self) -> usize {
         let Self { name, module, build_id, reason } = self;
-        size_of::<Self>() + 16 + name.len() + module.len() + build_id.len() + reason.len()
+        let texts = name.len() + module.len() + build_id.len() + reason.len();
+        size_of::<SymbolTexts>() + 16 + Interner::BYTES + texts
     }
 }
 
@@ -291,9 +303,17 @@ pub(crate) struct Fold {
     /// By the key that [`InstructionKey::pack`] makes.
     pub instructions: Vec<(u128, Sums)>,
     pub symbols: FxHashMap<u64, SymbolTexts>,
+    /// The ids of the functions by the hash of their texts.
+    ids: HashTable<u64>,
     /// By node and event.
     pub ledger: BTreeMap<(u32, u32), LedgerSums>,
     symbol_bytes: usize,
+}
+
+impl Default for Fold {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// Lengths of the lists of a [`Fold`], to which it can go back.
@@ -313,9 +333,20 @@ impl Fold {
             places: Numbered::new("instructions", INSTRUCTION),
             instructions: Vec::new(),
             symbols: FxHashMap::default(),
+            ids: HashTable::new(),
             ledger: BTreeMap::new(),
             symbol_bytes: 0,
         }
+    }
+
+    /// Forgets everything. The lists keep their room, up to 128 bytes for each row of an hour,
+    /// which would come from the kernel page by page again.
+    pub fn empty(&mut self) {
+        let Self { mut rows, mut latencies, mut instructions, .. } = std::mem::take(self);
+        rows.clear();
+        latencies.clear();
+        instructions.clear();
+        (self.rows, self.latencies, self.instructions) = (rows, latencies, instructions);
     }
 
     pub fn event(&mut self, key: EventKey) -> Result<u32, Full> {
@@ -345,17 +376,35 @@ impl Fold {
     }
 
     /// Adds a function, and returns its id.
-    pub fn symbol(&mut self, texts: SymbolTexts) -> u64 {
-        let (id, bytes) = (texts.id(), texts.bytes());
-        if self.symbols.insert(id, texts).is_none() {
-            self.symbol_bytes += bytes;
+    pub fn symbol(&mut self, names: SymbolNames<'_>) -> u64 {
+        // The id takes longer than all else about a row: it is a cryptographic hash, so that nobody
+        // can choose the names of a function that has the id of another one.
+        let hash = |names: SymbolNames<'_>| FxBuildHasher.hash_one(names);
+        let same = |id: &u64| self.symbols.get(id).is_some_and(|known| known.names() == names);
+        if let Some(id) = self.ids.find(hash(names), same) {
+            return *id;
         }
+        let id = names.id();
+        match self.symbols.entry(id) {
+            hash_map::Entry::Vacant(entry) => {
+                self.symbol_bytes += names.bytes();
+                entry.insert(names.to_texts());
+            }
+            // A file may have several paths. The first one in order stays, in whatever order they
+            // are met.
+            hash_map::Entry::Occupied(mut entry) if names < entry.get().names() => {
+                entry.insert(names.to_texts());
+            }
+            hash_map::Entry::Occupied(_) => return id,
+        }
+        let again = |id: &u64| self.symbols.get(id).map_or(0, |known| hash(known.names()));
+        self.ids.insert_unique(hash(names), id, again);
         id
     }
 
-    /// Returns about how many bytes all of this takes, and how many with the room that lists have
-    /// to grow.
-    pub fn bytes(&self) -> (u64, u64) {
+    /// Returns about how many bytes all of this takes while it is added up. The room that lists
+    /// have to grow is not memory until it is written.
+    pub fn bytes(&self) -> u64 {
         let texts = [&self.services, &self.levels, &self.clusters].map(|texts| texts.bytes);
         let texts = texts.into_iter().sum::<usize>()
             + self.nodes.bytes
@@ -363,23 +412,24 @@ impl Fold {
             + self.places.bytes
             + self.symbol_bytes
             + self.ledger.len() * size_of::<LedgerSums>();
-        let with = |rows: usize, latencies: usize| {
-            (rows * size_of::<(u128, Sums)>() + latencies * size_of::<(u128, [u64; 2])>() + texts) as u64
-        };
-        let used = with(self.rows.len() + self.instructions.len(), self.latencies.len());
-        let room = self.rows.capacity() + self.instructions.capacity();
-        (used, with(room, self.latencies.capacity()))
+        let [rows, latencies, instructions] =
+            [self.rows.len(), self.latencies.len(), self.instructions.len()];
+        // One list at a time is added up.
+        let beside = rows.max(latencies).max(instructions) * BESIDE;
+        let lists =
+            (rows + instructions) * size_of::<(u128, Sums)>() + latencies * size_of::<(u128, [u64; 2])>();
+        (lists + beside + texts) as u64
     }
 
     /// Returns whether this must be written: it takes more than `memory` bytes, also after adding
     /// up, or keys have no room for more texts.
     pub fn is_full(&mut self, memory: u64) -> bool {
-        if self.bytes().0 <= memory {
+        if self.bytes() <= memory {
             return self.is_crowded();
         }
         self.add_up();
         // With less room, rows would be added up again all the time.
-        self.is_crowded() || self.bytes().0 > memory / 2
+        self.is_crowded() || self.bytes() > memory / 2
     }
 
     pub fn mark(&self) -> Mark {
@@ -438,15 +488,46 @@ impl Fold {
 
     /// Adds up the rows of equal keys.
     pub fn add_up(&mut self) {
-        sum_up(&mut self.rows);
-        sum_up(&mut self.instructions);
-        self.latencies.sort_unstable_by_key(|(key, _)| *key);
-        self.latencies.dedup_by(|(key, sums), (into, total)| {
-            let same = key == into;
-            if same {
-                total.iter_mut().zip(sums).for_each(|(total, more)| *total = total.saturating_add(*more));
-            }
-            same
+        let (service, event) = (self.services.bits(), self.events.bits());
+        let (level, node) = (self.levels.bits(), self.nodes.bits());
+        let (cluster, place) = (self.clusters.bits(), self.places.bits());
+
+        let functions = Ranks::of(self.rows.iter().map(|(key, _)| RowKey::of(*key).function));
+        let function = functions.bits();
+        sum_up(&mut self.rows, service + event + function + level + node + 1, |at, key| {
+            let of = RowKey::of(key);
+            joined([
+                (of.service.into(), service),
+                (of.event.into(), event),
+                (functions.rank(at), function),
+                (of.level.into(), level),
+                (of.node.into(), node),
+                (of.timed.into(), 1),
+            ])
+        });
+        let functions = Ranks::of(self.latencies.iter().map(|(key, _)| LatencyKey::of(*key).function));
+        let function = functions.bits();
+        sum_up(&mut self.latencies, service + event + function + level + cluster + 13, |at, key| {
+            let of = LatencyKey::of(key);
+            joined([
+                (of.service.into(), service),
+                (of.event.into(), event),
+                (functions.rank(at), function),
+                (of.level.into(), level),
+                (of.cluster.into(), cluster),
+                (of.group.into(), 5),
+                (of.bucket.into(), 8),
+            ])
+        });
+        sum_up(&mut self.instructions, service + event + place + 6, |_, key| {
+            let of = InstructionKey::of(key);
+            joined([
+                (of.service.into(), service),
+                (of.event.into(), event),
+                (of.instruction.into(), place),
+                (of.group.into(), 5),
+                (of.timed.into(), 1),
+            ])
         });
     }
 }
@@ -461,18 +542,6 @@ pub(crate) fn once<K: Eq + Hash, V: Copy, E>(
         hash_map::Entry::Occupied(entry) => *entry.get(),
         hash_map::Entry::Vacant(entry) => *entry.insert(find()?),
     })
-}
-
-/// Sorts rows by their keys, and adds up those of equal ones.
-pub(crate) fn sum_up<K: Copy + Ord>(rows: &mut Vec<(K, Sums)>) {
-    rows.sort_unstable_by_key(|(key, _)| *key);
-    rows.dedup_by(|(key, sums), (into, total)| {
-        let same = key == into;
-        if same {
-            total.add(sums);
-        }
-        same
-    });
 }
 
 #[cfg(test)]

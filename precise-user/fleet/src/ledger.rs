@@ -99,7 +99,8 @@ impl LedgerSums {
             *total = total.saturating_add(count);
         }
         self.precise &= other.precise;
-        self.finding = self.finding.take().or(other.finding);
+        // The same one in whatever order captures are added.
+        self.finding = self.finding.take().into_iter().chain(other.finding).min();
     }
 
     /// Returns the lost samples by reason as a JSON object; `None` if there are none.

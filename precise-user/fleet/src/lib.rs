@@ -8,6 +8,7 @@
 //! Where the bytes are is up to a [`FleetBucket`].
 
 mod accesses;
+mod add_up;
 #[cfg(test)]
 mod ask_tests;
 mod asked;

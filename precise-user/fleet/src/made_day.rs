@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use crate::add_up::Sums;
 use crate::bucket::{FleetBucket, FleetError};
 use crate::encode::{self, EncodedPart};
-use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, Sums, SymbolTexts};
+use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, SymbolTexts};
 use crate::hash::{Random, node_group};
 use crate::hour::FleetDay;
 use crate::making;
@@ -106,7 +107,7 @@ impl MadeDay {
                         module: format!("/usr/bin/service-{service}"),
                         ..SymbolTexts::default()
                     };
-                    let function = fold.symbol(symbol);
+                    let function = fold.symbol(symbol.names());
                     let level = levels.get(random.next() as usize % 3).copied().unwrap_or(0);
                     let key = RowKey { service: number, event, function, level, node, timed: true };
                     let count = 1 + random.next() % 40;

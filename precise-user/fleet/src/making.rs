@@ -30,7 +30,7 @@ const FETCHED: u64 = 32 << 20;
 /// How often a compactor begins again because another one was faster.
 const ATTEMPTS: u32 = 16;
 /// What part names are hashed with, to be changed if the same captures become other bytes.
-const FORMAT: &str = "precise fleet 3";
+const FORMAT: &str = "precise fleet 4";
 
 /// What became of an hour or a day.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -49,23 +49,45 @@ pub(crate) struct Made {
     pub held: u64,
 }
 
-/// Brings the tables of an hour up to date with these captures, which are sorted by name.
+/// What a compactor has in memory from one hour to the next.
+#[derive(Debug, Default)]
+pub(crate) struct HoursInMemory {
+    /// Empty, with room for rows.
+    pub fold: Fold,
+    /// Captures that were read with the hour before theirs.
+    next: Option<HourRows>,
+}
+
+/// Brings the tables of an hour up to date with these captures, which are sorted by name. Those
+/// that go on into the `next` hour are read for both, if that one is made next.
 pub(crate) fn compact_hour(
     bucket: &Arc<dyn FleetBucket>,
-    hour: FleetHour,
+    (hour, next_hour): (FleetHour, Option<FleetHour>),
     files: &[&RawFile],
     memory: u64,
+    kept: &mut HoursInMemory,
 ) -> Result<Made, FleetError> {
     let period = FleetPeriod::Hour(hour);
+    let mut begun = kept.next.take().filter(|rows| rows.hour == hour);
     for _ in 0..ATTEMPTS {
         let newest = FleetManifest::newest(bucket, period)?;
-        let known = newest.as_ref().map_or_else(|| Ok(Known::default()), |of| Known::read(bucket, of))?;
-        let fresh = files.iter().copied().filter(|file| !known.files.contains(&key(file)));
-        let fresh: Vec<&RawFile> = fresh.collect();
-        if fresh.is_empty() {
+        let generation = newest.as_ref().map(|newest| newest.generation);
+        // Another compactor may have read the same captures since.
+        let rows = match begun.take().filter(|rows| rows.after == generation) {
+            Some(rows) => rows,
+            None => HourRows::start(bucket, hour, newest.as_ref(), std::mem::take(&mut kept.fold))?,
+        };
+        let fresh: Vec<&RawFile> = files.iter().copied().filter(|file| !rows.known.has(file)).collect();
+        if fresh.is_empty() && rows.lines.is_empty() {
+            kept.fold = rows.into_room();
             return Ok(Made { manifest: newest, ..Made::default() });
         }
-        let mut making = Making::new(bucket, hour, memory, known.hashes);
+        let along = next_hour.filter(|next| fresh.iter().any(|file| file.is_of(*next)));
+        let along = along.map(|next| {
+            let newest = FleetManifest::newest(bucket, FleetPeriod::Hour(next))?;
+            HourRows::start(bucket, next, newest.as_ref(), std::mem::take(&mut kept.fold))
+        });
+        let mut making = Making { bucket, memory, rows, along: along.transpose()?, samples: 0, inputs: 0 };
         let mut rest = &fresh[..];
         while !rest.is_empty() {
             let (now, later) = rest.split_at(at_once(&**bucket, rest));
@@ -73,9 +95,10 @@ pub(crate) fn compact_hour(
             now.iter().zip(bytes).try_for_each(|(file, bytes)| making.add(file, bytes))?;
             rest = later;
         }
-        let Some((made, samples, inputs)) = making.finish()? else {
+        let (made, samples, inputs) = making.finish(kept)?;
+        if inputs == 0 {
             return Ok(Made { manifest: newest, ..Made::default() });
-        };
+        }
         let manifest = next(newest, period, &made, samples, inputs, Vec::new());
         if manifest.write(bucket, period)? {
             return Ok(Made { manifest: Some(manifest), ..made });
@@ -145,8 +168,8 @@ pub(crate) fn next(
     manifest
 }
 
-/// The captures that an hour's tables have already.
-#[derive(Default)]
+/// The captures that an hour has already.
+#[derive(Debug, Default)]
 struct Known {
     /// Names and sizes.
     files: BTreeSet<(String, u64)>,
@@ -170,63 +193,42 @@ impl Known {
         }
         Ok(known)
     }
+
+    fn has(&self, file: &RawFile) -> bool {
+        self.files.contains(&key(file))
+    }
 }
 
-/// The parts of an hour that are being made.
-struct Making<'a> {
-    bucket: &'a Arc<dyn FleetBucket>,
+/// The rows of an hour, and the captures that they are from.
+#[derive(Debug)]
+struct HourRows {
     hour: FleetHour,
-    memory: u64,
-    hashes: BTreeSet<String>,
+    /// The generation of the hour's tables whose captures are known.
+    after: Option<u32>,
+    known: Known,
     fold: Fold,
     /// The inputs of the rows in `fold`.
     lines: Vec<InputLine>,
     made: Made,
-    samples: u64,
-    inputs: u64,
     /// Whether a capture has epochs in the hour, or something is said about one.
     any: bool,
 }
 
-impl<'a> Making<'a> {
-    fn new(bucket: &'a Arc<dyn FleetBucket>, hour: FleetHour, memory: u64, hashes: BTreeSet<String>) -> Self {
-        let (fold, lines, made) = (Fold::new(), Vec::new(), Made::default());
-        Self { bucket, hour, memory, hashes, fold, lines, made, samples: 0, inputs: 0, any: false }
+impl HourRows {
+    fn start(
+        bucket: &Arc<dyn FleetBucket>,
+        hour: FleetHour,
+        newest: Option<&FleetManifest>,
+        fold: Fold,
+    ) -> Result<Self, FleetError> {
+        let known = newest.map_or_else(|| Ok(Known::default()), |of| Known::read(bucket, of))?;
+        let after = newest.map(|newest| newest.generation);
+        Ok(Self { hour, after, known, fold, lines: Vec::new(), made: Made::default(), any: false })
     }
 
-    /// Adds a capture.
-    fn add(&mut self, file: &RawFile, fetched: Fetched) -> Result<(), FleetError> {
-        let object = &file.object;
-        let mut line = InputLine {
-            name: object.name.clone(),
-            bytes: object.bytes,
-            hash: String::new(),
-            samples: 0,
-            reason: "",
-            what: String::new(),
-        };
-        let result = match fetched {
-            Fetched::Removed => return Ok(()),
-            Fetched::TooLarge => {
-                let what = format!("it has {} bytes, and at most {LARGEST} are read", object.bytes);
-                Err(RefusedInput { reason: NamedReason::TooLarge, what })
-            }
-            Fetched::Bytes(bytes) => {
-                line.hash = digits(&bytes);
-                self.made.read += 1;
-                self.made.read_bytes += object.bytes;
-                if self.hashes.insert(line.hash.clone()) {
-                    let before = self.fold.rows.len();
-                    let raw = RawCapture { name: &object.name, bytes, modified_ns: object.modified_ns };
-                    let taken = take(&mut self.fold, self.hour, &raw);
-                    self.made.rows_read += (self.fold.rows.len() - before) as u64;
-                    taken
-                } else {
-                    let what = "another capture has the same contents".to_owned();
-                    Err(RefusedInput { reason: NamedReason::Duplicate, what })
-                }
-            }
-        };
+    /// Notes what a capture gave.
+    fn note(&mut self, line: &InputLine, result: Result<TakenSamples, RefusedInput>) {
+        let mut line = line.clone();
         let said = match result {
             Ok(TakenSamples::Elsewhere) => None,
             Ok(TakenSamples::Samples(samples, late)) => {
@@ -241,57 +243,137 @@ impl<'a> Making<'a> {
             (line.reason, line.what) = (reason.word(), what.clone());
             self.made.named.push(NamedInput { name: line.name.clone(), reason, what });
         }
+        self.known.files.insert((line.name.clone(), line.bytes));
         self.lines.push(line);
+        self.made.held = self.made.held.max(self.fold.bytes());
+    }
+
+    /// Returns the room for rows, which are forgotten.
+    fn into_room(mut self) -> Fold {
+        self.fold.empty();
+        self.fold
+    }
+}
+
+/// The parts of an hour that are being made.
+struct Making<'a> {
+    bucket: &'a Arc<dyn FleetBucket>,
+    memory: u64,
+    rows: HourRows,
+    /// The next hour, for which captures are read as well.
+    along: Option<HourRows>,
+    samples: u64,
+    inputs: u64,
+}
+
+impl Making<'_> {
+    /// Adds a capture.
+    fn add(&mut self, file: &RawFile, fetched: Fetched) -> Result<(), FleetError> {
+        let object = &file.object;
+        let mut line = InputLine {
+            name: object.name.clone(),
+            bytes: object.bytes,
+            hash: String::new(),
+            samples: 0,
+            reason: "",
+            what: String::new(),
+        };
+        let room = self.memory / 2;
+        let wants = |rows: &&mut HourRows| {
+            file.is_of(rows.hour) && !rows.known.has(file) && rows.fold.bytes() <= room
+        };
+        let mut hours: Vec<&mut HourRows> = vec![&mut self.rows];
+        hours.extend(self.along.as_mut().filter(wants));
+        match fetched {
+            Fetched::Removed => return Ok(()),
+            Fetched::TooLarge => {
+                for rows in hours {
+                    let what = format!("it has {} bytes, and at most {LARGEST} are read", object.bytes);
+                    rows.note(&line, Err(RefusedInput { reason: NamedReason::TooLarge, what }));
+                }
+            }
+            Fetched::Bytes(bytes) => {
+                line.hash = digits(&bytes);
+                let mut new = Vec::new();
+                for rows in hours {
+                    rows.made.read += 1;
+                    rows.made.read_bytes += object.bytes;
+                    if rows.known.hashes.insert(line.hash.clone()) {
+                        new.push(rows);
+                    } else {
+                        let what = "another capture has the same contents".to_owned();
+                        rows.note(&line, Err(RefusedInput { reason: NamedReason::Duplicate, what }));
+                    }
+                }
+                if new.is_empty() {
+                    return self.make_room();
+                }
+                let raw = RawCapture { name: &object.name, bytes, modified_ns: object.modified_ns };
+                let before: Vec<usize> = new.iter().map(|rows| rows.fold.rows.len()).collect();
+                let folds = new.iter_mut().map(|rows| (rows.hour, &mut rows.fold)).collect();
+                let taken = take(folds, &raw);
+                for ((rows, taken), before) in new.into_iter().zip(taken).zip(before) {
+                    rows.made.rows_read += rows.fold.rows.len().saturating_sub(before) as u64;
+                    rows.note(&line, taken);
+                }
+            }
+        }
         self.make_room()
     }
 
     /// Writes the parts of what was read if it takes too much memory.
     fn make_room(&mut self) -> Result<(), FleetError> {
-        self.made.held = self.made.held.max(self.fold.bytes().1);
-        if self.fold.is_full(self.memory) { self.flush() } else { Ok(()) }
+        let along = self.along.as_ref().map_or(0, |along| along.fold.bytes());
+        let held = self.rows.fold.bytes().saturating_add(along);
+        self.rows.made.held = self.rows.made.held.max(held);
+        if self.rows.fold.is_full(self.memory.saturating_sub(along)) { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), FleetError> {
-        let mut fold = std::mem::replace(&mut self.fold, Fold::new());
-        let lines = std::mem::take(&mut self.lines);
+        let HourRows { hour, fold, lines, made, .. } = &mut self.rows;
+        let (hour, mut lines) = (*hour, std::mem::take(lines));
+        // Captures that were read with the hour before came first.
+        lines.sort_by(|a, b| (&a.name, a.bytes).cmp(&(&b.name, b.bytes)));
         let hash =
             of_inputs(lines.iter().map(|line| format!("{}\0{}\0{}", line.name, line.bytes, line.hash)));
         self.samples = lines.iter().fold(self.samples, |sum, line| sum.saturating_add(line.samples));
         self.inputs += lines.len() as u64;
         fold.rank();
         fold.add_up();
-        let mut symbols: Vec<_> = std::mem::take(&mut fold.symbols).into_iter().collect();
+        let mut symbols: Vec<_> = fold.symbols.drain().collect();
         symbols.sort_unstable_by_key(|(id, _)| *id);
         let of_rows = fold.rows.iter().map(|(key, _)| RowKey::of(*key).function);
         let of_instructions = fold.places.items.iter().map(|of| of.function);
         let used: FxHashSet<u64> = of_rows.chain(of_instructions).collect();
         symbols.retain(|(id, _)| used.contains(id));
-        let hour = self.hour;
         let encoded = [
-            encode::rows(FleetTable::Hour, &fold, &fold.rows, hour)?,
-            encode::latencies(FleetTable::Latency, &fold, hour)?,
-            encode::instructions(FleetTable::Instruction, &fold, hour)?,
-            encode::ledger(FleetTable::Ledger, &fold, hour)?,
+            encode::rows(FleetTable::Hour, fold, &fold.rows, hour)?,
+            encode::latencies(FleetTable::Latency, fold, hour)?,
+            encode::instructions(FleetTable::Instruction, fold, hour)?,
+            encode::ledger(FleetTable::Ledger, fold, hour)?,
             encode::symbols(&symbols)?,
             encode::inputs(&lines)?,
         ];
+        fold.empty();
         for part in encoded.into_iter().flatten() {
             let name = part.table.of_hour(hour, &hash);
-            self.made.parts.push(write(self.bucket, name, part)?);
+            made.parts.push(write(self.bucket, name, part)?);
         }
         Ok(())
     }
 
-    /// Returns what was made, its samples and its inputs; `None` if no capture has anything to do
-    /// with the hour.
-    fn finish(mut self) -> Result<Option<(Made, u64, u64)>, FleetError> {
-        if !self.any {
-            return Ok(None);
-        }
-        if !self.lines.is_empty() {
+    /// Writes what is left. Returns what was made, its samples and its inputs, of which there are
+    /// none if no capture has anything to do with the hour. What was read of the next hour is kept.
+    fn finish(mut self, kept: &mut HoursInMemory) -> Result<(Made, u64, u64), FleetError> {
+        if self.rows.any && !self.rows.lines.is_empty() {
             self.flush()?;
         }
-        Ok(Some((self.made, self.samples, self.inputs)))
+        let Self { rows, along, samples, inputs, .. } = self;
+        kept.next = along;
+        let mut made = rows.made.clone();
+        made.named.sort_by(|a, b| a.name.cmp(&b.name));
+        kept.fold = rows.into_room();
+        Ok((made, samples, inputs))
     }
 }
 

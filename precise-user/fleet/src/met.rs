@@ -1,5 +1,7 @@
 //! Texts that rows have, by number.
 
+use std::convert::Infallible;
+
 use precise_capture::FlatValues;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -48,8 +50,20 @@ impl<T: Clone> Met<T> {
 impl<T: Copy> Met<T> {
     /// Returns what is found of a row's text.
     pub fn number(&mut self, of: &FlatValues, row: usize, find: impl FnOnce(Option<&str>) -> T) -> T {
+        let Ok(found) = self.found(of, row, |text| Ok::<_, Infallible>(find(text)));
+        found
+    }
+
+    /// Returns what is found of a row's text, or why it is not found.
+    pub fn found<E>(
+        &mut self,
+        of: &FlatValues,
+        row: usize,
+        find: impl FnOnce(Option<&str>) -> Result<T, E>,
+    ) -> Result<T, E> {
         match self.place(of, row) {
-            Some(number) => *number.get_or_insert_with(|| find(of.text(row))),
+            Some(Some(known)) => Ok(*known),
+            Some(met) => Ok(*met.insert(find(of.text(row))?)),
             None => find(of.text(row)),
         }
     }
@@ -61,13 +75,24 @@ pub(crate) type InCluster = (Option<u64>, u32);
 
 impl Met<InCluster> {
     /// Returns the number of a row's node.
-    pub fn node(&mut self, nodes: &mut MetNodes, [cluster, node]: [&FlatValues; 2], row: usize) -> u32 {
-        let mut find =
-            || nodes.number(cluster.text(row).unwrap_or_default(), node.text(row).unwrap_or_default());
+    pub fn node(&mut self, nodes: &mut MetNodes, of: [&FlatValues; 2], row: usize) -> u32 {
+        let find = |cluster: &str, node: &str| Ok::<_, Infallible>(nodes.number(cluster, node));
+        let Ok(number) = self.in_cluster(of, row, find);
+        number
+    }
+
+    /// Returns the number that is found for a row's cluster and node.
+    pub fn in_cluster<E>(
+        &mut self,
+        [cluster, node]: [&FlatValues; 2],
+        row: usize,
+        find: impl FnOnce(&str, &str) -> Result<u32, E>,
+    ) -> Result<u32, E> {
+        let find = || find(cluster.text(row).unwrap_or_default(), node.text(row).unwrap_or_default());
         let of = cluster.number(row);
         match self.place(node, row) {
-            Some(Some((known, number))) if *known == of => *number,
-            Some(met) => met.insert((of, find())).1,
+            Some(Some((known, number))) if *known == of => Ok(*number),
+            Some(met) => Ok(met.insert((of, find()?)).1),
             None => find(),
         }
     }

@@ -6,12 +6,15 @@ use bytes::Bytes;
 use precise_capture::{CaptureScan, FlatValues, ReadError, ReadLimits};
 use precise_common::data_src::DataSource;
 use precise_model::Meta;
-use precise_model::words::Served;
+use precise_model::words::{self, Served};
 use rustc_hash::FxHashMap;
 
 use crate::accesses::RowInstructions;
-use crate::columns::{AccessColumns, COLUMNS, Columns, Stopped, short, text_places};
-use crate::fold::{EventKey, Fold, Full, InstructionKey, LatencyKey, NodeKey, RowKey, Sums, cycles, once};
+use crate::add_up::Sums;
+use crate::columns::{AccessColumns, COLUMNS, Columns, KnownByText, Stopped, short};
+use crate::fold::{
+    EventKey, Fold, Full, InstructionKey, InstructionOp, LatencyKey, Mark, NodeKey, RowKey, cycles, once,
+};
 use crate::hash::node_group;
 use crate::hour::FleetHour;
 use crate::ledger::{LedgerSums, Portion};
@@ -28,7 +31,7 @@ const AHEAD_NS: u64 = 300_000_000_000;
 const LATE_NS: u64 = 86_400_000_000_000;
 
 /// Why a capture is not in the tables.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusedInput {
     pub reason: NamedReason,
     pub what: String,
@@ -90,53 +93,94 @@ pub(crate) fn span(meta: &Meta, modified_ns: u64) -> Result<(u64, u64), RefusedI
     Ok((begin, begin.saturating_add(length)))
 }
 
-/// Adds what a capture has of an hour to `fold`. If it is refused, `fold` is as it was, but for
-/// texts that no row uses.
+/// Adds what a capture has of some hours to their folds. Returns for each hour what it got. If the
+/// capture is refused, the fold is as it was, but for texts that no row uses.
 pub(crate) fn take(
-    fold: &mut Fold,
-    hour: FleetHour,
+    hours: Vec<(FleetHour, &mut Fold)>,
     raw: &RawCapture<'_>,
-) -> Result<TakenSamples, RefusedInput> {
+) -> Vec<Result<TakenSamples, RefusedInput>> {
+    let refused = |error: &RefusedInput| hours.iter().map(|_| Err(error.clone())).collect();
     let scan = CaptureScan::open(Arc::new(raw.bytes.clone()), raw.name, &LIMITS);
-    let scan = scan.map_err(|error| RefusedInput::of(&error))?;
-    if scan.is_cut() {
-        return Err(RefusedInput::new(NamedReason::Cut, "the recording was cut off before its end"));
-    }
+    let scan = match scan {
+        Ok(scan) if scan.is_cut() => {
+            let what = "the recording was cut off before its end";
+            return refused(&RefusedInput::new(NamedReason::Cut, what));
+        }
+        Ok(scan) => scan,
+        Err(error) => return refused(&RefusedInput::of(&error)),
+    };
     let meta = scan.meta();
-    let (begin, end) = span(meta, raw.modified_ns)?;
-    let places: Vec<Place> =
-        meta.epochs.iter().map(|epoch| Place::of(begin.saturating_add(epoch.start_ns), hour)).collect();
-    if !places.contains(&Place::Inside) {
-        return Ok(TakenSamples::Elsewhere);
-    }
-    let mark = fold.mark();
-    let taken = Reading::start(fold, meta, raw.name, places).and_then(|mut reading| {
-        let mut stopped = None;
-        let each = |rows: usize, values: &[&FlatValues]| {
-            reading.batch(rows, values).map_err(|error| match error {
-                Stopped::Wrong(what) => what,
-                Stopped::Full(full) => {
-                    stopped = Some(full);
-                    String::new()
-                }
-            })
-        };
+    let (begin, end) = match span(meta, raw.modified_ns) {
+        Ok(span) => span,
+        Err(error) => return refused(&error),
+    };
+    let mut parts: Vec<HourPart<'_>> =
+        hours.into_iter().map(|(hour, fold)| HourPart::start(fold, meta, (raw.name, begin), hour)).collect();
+    if parts.iter().any(HourPart::is_open) {
         let columns = [COLUMNS, RowInstructions::columns(meta)].concat();
-        let read = scan.read(&columns, each);
-        match stopped {
-            Some(full) => Err(full.into()),
-            None => read.map_err(|error| RefusedInput::of(&error)).map(|()| reading.finish(meta)),
+        let read = scan.read(&columns, |rows, values| {
+            parts.iter_mut().for_each(|part| part.batch(raw.name, rows, values));
+            // Without a part that goes on, the rest need not be read.
+            if parts.iter().any(HourPart::is_open) { Ok(()) } else { Err(String::new()) }
+        });
+        if let Err(error) = read {
+            let error = RefusedInput::of(&error);
+            parts.iter_mut().for_each(|part| part.refuse(&error));
         }
-    });
-    match taken {
-        Ok(samples) => {
-            let late = raw.modified_ns.saturating_sub(end) > LATE_NS;
-            let what = late.then(|| "its file was written more than a day after its end".to_owned());
-            Ok(TakenSamples::Samples(samples, what))
+    }
+    let late = raw.modified_ns.saturating_sub(end) > LATE_NS;
+    let late = late.then(|| "its file was written more than a day after its end".to_owned());
+    parts.into_iter().map(|part| part.finish(meta, late.clone())).collect()
+}
+
+/// What an hour gets of a capture.
+enum HourPart<'a> {
+    Elsewhere,
+    Open(Box<Reading<'a>>),
+    Refused(RefusedInput),
+}
+
+impl<'a> HourPart<'a> {
+    fn start(fold: &'a mut Fold, meta: &Meta, (name, begin): (&str, u64), hour: FleetHour) -> Self {
+        let place = |start_ns: u64| Place::of(begin.saturating_add(start_ns), hour);
+        let places: Vec<Place> = meta.epochs.iter().map(|epoch| place(epoch.start_ns)).collect();
+        if !places.contains(&Place::Inside) {
+            return Self::Elsewhere;
         }
-        Err(refused) => {
-            fold.forget(mark);
-            Err(refused)
+        match Reading::start(fold, meta, name, places) {
+            Ok(reading) => Self::Open(Box::new(reading)),
+            Err(refused) => Self::Refused(refused),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    fn batch(&mut self, name: &str, rows: usize, values: &[&FlatValues]) {
+        let Self::Open(reading) = self else { return };
+        let refused = match reading.batch(rows, values) {
+            Ok(()) => return,
+            Err(Stopped::Wrong(what)) => {
+                RefusedInput::of(&ReadError::Corrupt { path: name.to_owned(), what })
+            }
+            Err(Stopped::Full(full)) => full.into(),
+        };
+        self.refuse(&refused);
+    }
+
+    fn refuse(&mut self, error: &RefusedInput) {
+        if let Self::Open(reading) = self {
+            reading.fold.forget(reading.mark);
+            *self = Self::Refused(error.clone());
+        }
+    }
+
+    fn finish(self, meta: &Meta, late: Option<String>) -> Result<TakenSamples, RefusedInput> {
+        match self {
+            Self::Elsewhere => Ok(TakenSamples::Elsewhere),
+            Self::Open(reading) => Ok(TakenSamples::Samples(reading.finish(meta), late)),
+            Self::Refused(error) => Err(error),
         }
     }
 }
@@ -162,6 +206,8 @@ impl Place {
 /// A capture whose rows are being added.
 struct Reading<'a> {
     fold: &'a mut Fold,
+    /// Where `fold` was before the capture.
+    mark: Mark,
     places: Vec<Place>,
     /// The numbers of the capture's events in `fold`.
     events: Vec<u32>,
@@ -169,13 +215,14 @@ struct Reading<'a> {
     cluster: u32,
     group: u8,
     portions: Vec<Portion>,
-    /// The numbers of levels by the data source.
-    levels: FxHashMap<u64, u32>,
+    /// The numbers of levels, and what accesses did, by the data source.
+    sources: FxHashMap<Option<u64>, (u32, InstructionOp)>,
     accesses: RowInstructions,
 }
 
 impl<'a> Reading<'a> {
     fn start(fold: &'a mut Fold, meta: &Meta, name: &str, places: Vec<Place>) -> Result<Self, RefusedInput> {
+        let mark = fold.mark();
         let host = &meta.machine.host;
         let label = name.rsplit_once('/').map_or("", |(label, _)| label);
         let cluster = cluster(label, host);
@@ -186,11 +233,11 @@ impl<'a> Reading<'a> {
             events.push(fold.event(key)?);
         }
         let number = Fold::text(&mut fold.clusters, &cluster)?;
-        let node = fold.node(NodeKey { node: short(host), cluster })?;
+        let node = fold.node(NodeKey { node: short(host).to_owned(), cluster })?;
         let portions = vec![Portion::default(); events.len()];
-        let levels = FxHashMap::default();
+        let sources = FxHashMap::default();
         let accesses = RowInstructions::of(meta);
-        Ok(Self { fold, places, events, node, cluster: number, group, portions, levels, accesses })
+        Ok(Self { fold, mark, places, events, node, cluster: number, group, portions, sources, accesses })
     }
 
     fn batch(&mut self, rows: usize, values: &[&FlatValues]) -> Result<(), Stopped> {
@@ -200,8 +247,7 @@ impl<'a> Reading<'a> {
         // Other columns are read if an event of the capture samples accesses.
         let own = AccessColumns::of(own);
         self.accesses.begin_batch();
-        let mut services: FxHashMap<u128, u32> = FxHashMap::default();
-        let mut functions: FxHashMap<u128, u64> = FxHashMap::default();
+        let (mut services, mut functions) = (KnownByText::new(), KnownByText::new());
         for row in 0..rows {
             let needed = |column: &FlatValues| {
                 column.number(row).ok_or_else(|| wrong("a row has no epoch, event or count"))
@@ -223,14 +269,13 @@ impl<'a> Reading<'a> {
                 }
                 Place::After => continue,
             }
-            let owner = text_places([columns.cgroup, columns.pod], row);
-            let find = || Fold::text(&mut self.fold.services, &columns.service(row));
-            let service = once(&mut services, owner, find)?;
-            let names =
-                text_places([columns.build_id, columns.module, columns.function, columns.reason], row);
-            let function = *functions.entry(names).or_insert_with(|| self.fold.symbol(columns.symbol(row)));
-            let source = columns.source.number(row);
-            let level = self.level(source)?;
+            let service = services.once(columns.cgroup, [columns.cgroup, columns.pod], row, || {
+                Fold::text(&mut self.fold.services, &columns.service(row))
+            })?;
+            let names = [columns.build_id, columns.module, columns.function, columns.reason];
+            let find = || Ok::<_, Full>(self.fold.symbol(columns.symbol(row)));
+            let function = functions.once(columns.function, names, row, find)?;
+            let (level, op) = self.source(columns.source.number(row))?;
             let latency_sum = columns.latency_sum.number(row);
             let latency_max = columns.latency_max.number(row);
             let event_of_capture = event;
@@ -241,7 +286,8 @@ impl<'a> Reading<'a> {
             let sums = Sums { count, weight, latency_sum: latency_sum.unwrap_or(0), latency_max };
             self.fold.rows.push((key.pack(), sums));
             if let Some(own) = own.as_ref().filter(|_| self.accesses.has(event_of_capture)) {
-                let instruction = self.accesses.instruction(self.fold, (&columns, own), row)?;
+                let columns = (&columns, own);
+                let instruction = self.accesses.instruction(self.fold, columns, row, (function, op))?;
                 let key = InstructionKey { service, event, instruction, group: self.group, timed };
                 self.fold.instructions.push((key.pack(), sums));
             }
@@ -255,11 +301,14 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn level(&mut self, source: Option<u64>) -> Result<u32, Full> {
-        let word = source.unwrap_or(0);
-        once(&mut self.levels, word, || {
-            let served = Served::of(DataSource::decode(word)).map(|served| served.to_string());
-            Fold::text(&mut self.fold.levels, &served.unwrap_or_default())
+    /// Returns the number of the level of a data source, and what the access did.
+    fn source(&mut self, word: Option<u64>) -> Result<(u32, InstructionOp), Full> {
+        once(&mut self.sources, word, || {
+            let source = DataSource::decode(word.unwrap_or(0));
+            let served = Served::of(source).map(|served| served.to_string());
+            let level = Fold::text(&mut self.fold.levels, &served.unwrap_or_default())?;
+            let op = word.map_or(InstructionOp::Unknown, |_| InstructionOp::parse(words::op(source)));
+            Ok((level, op))
         })
     }
 

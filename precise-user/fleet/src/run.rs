@@ -10,7 +10,7 @@ use crate::bucket::{FleetBucket, FleetError};
 use crate::day::compact_day;
 use crate::hour::FleetHour;
 use crate::listing::{RawFile, Wanted, raw_files};
-use crate::making::{Made, compact_hour};
+use crate::making::{HoursInMemory, Made, compact_hour};
 use crate::manifest::{MOST_NAMED, ManifestPart, NamedInput};
 use crate::tables::FleetTable;
 
@@ -131,9 +131,11 @@ pub fn compact(
         }
         of
     };
+    let mut kept = HoursInMemory::default();
     for hour in &hours {
+        let next = Some(FleetHour(hour.0 + 1)).filter(|next| hours.contains(next));
         let of: Vec<&RawFile> = files.iter().filter(|file| file.is_of(*hour)).collect();
-        let made = compact_hour(bucket, *hour, &of, options.memory)?;
+        let made = compact_hour(bucket, (*hour, next), &of, options.memory, &mut kept)?;
         if made.manifest.is_some() {
             let of = add(&mut done, hour.to_string(), &made);
             done.hours.push(of);
@@ -142,7 +144,7 @@ pub fn compact(
     let days: BTreeSet<_> = hours.iter().map(|hour| hour.day()).collect();
     for day in days.into_iter().filter(|_| options.hour.is_none()) {
         if day.hours().last().is_some_and(|last| over(last.end_ns())) {
-            let made = compact_day(bucket, day, options.memory)?;
+            let made = compact_day(bucket, day, options.memory, &mut kept.fold)?;
             if made.manifest.is_some() {
                 let of = add(&mut done, day.to_string(), &made);
                 done.days.push(of);
