@@ -39,6 +39,14 @@ impl PartialEq for Names {
 }
 
 impl Names {
+    /// Forgets all strings. The table keeps its room.
+    pub fn clear(&mut self) {
+        self.strings.clear();
+        self.index.clear();
+        self.bytes = 0;
+        self.intern("");
+    }
+
     /// Returns the id of `text`, which is added if it is new.
     pub fn intern(&mut self, text: &str) -> NameId {
         let Self { strings, index, bytes } = self;
@@ -129,6 +137,11 @@ crate::catalogue! {
         StackUnreadable => ("stack-unreadable", "unreadable"),
         /// The run had to end before the name was looked up, or looking up names was far behind.
         NotInTime => ("not-in-time", "not named in time"),
+        /// No page fault of the process at the page was sampled before the access: the page is
+        /// older than the run, was inherited from a parent, or belongs to a huge page.
+        NoTouch => ("no-touch", "first touch not seen"),
+        /// The run has no samples of page faults with their addresses.
+        NoFaults => ("no-faults", "no page faults sampled"),
     }
 }
 

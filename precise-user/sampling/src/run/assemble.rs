@@ -199,7 +199,7 @@ impl Assembler {
 
     /// Discards names and locations to bound the memory. No row may refer to them any more.
     pub fn forget(&mut self) {
-        self.named.names = Names::default();
+        self.named.names.clear();
         self.named.code.clear();
         self.named.data.clear();
         self.named.stacks.clear();

@@ -93,6 +93,10 @@ const SINK: Duration = Duration::from_millis(500);
 /// nobody asked for meanwhile: processes that come and go leave some that are never needed again.
 /// Memory is then the same after a minute and after a day.
 const FORGET_EACH: Duration = Duration::from_secs(30);
+/// The number of epochs that there is room for at the start: 4.5 hours of epochs of one second. 256
+/// KiB are a mapping of their own (see [`super::allocator`]), of which only what is written takes
+/// memory; a list that grows from nothing would be copied, and leave holes.
+const EPOCHS_AT_FIRST: usize = 1 << 14;
 
 /// The data of one event's table at the end of an epoch.
 #[derive(Debug, Default)]
@@ -259,7 +263,7 @@ impl<S: RowSink> Naming<S> {
         assembler.named().meta.events.clone_from(&events);
         let waiting = Arc::new(Waiting::default());
         let budget = NamesBudget::of_this_machine();
-        let output = SharedOutput { sink: Some(sink), epochs: Vec::new() };
+        let output = SharedOutput { sink: Some(sink), epochs: Vec::with_capacity(EPOCHS_AT_FIRST) };
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             output: Mutex::new(output),

@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::charge::{BLOCK, ByteAccount, COUNTERS, Charge};
 use super::mapping::{AddressSpace, Image, MapKind, Mapped, Mapping, classify};
@@ -58,6 +58,10 @@ const NEW_FILES: usize = 16;
 /// The part of [`HistoryLimits::bytes`] that the names of threads may take: some 40,000 threads of
 /// the smallest limit of a run.
 const THREADS: usize = 8;
+/// From this number of images, or of names, on, those that no process has any more are dropped
+/// while the run goes on. There is room for twice as many from the start: tables that grow leave
+/// holes.
+const MANY_SHARED: usize = 1024;
 
 /// An answer, with whether it is the only possible one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,8 +184,8 @@ impl Processes {
         Self {
             by_pid: BTreeMap::new(),
             ended: BTreeSet::new(),
-            images: FxHashMap::default(),
-            names: FxHashSet::default(),
+            images: FxHashMap::with_capacity_and_hasher(2 * MANY_SHARED, FxBuildHasher),
+            names: FxHashSet::with_capacity_and_hasher(2 * MANY_SHARED, FxBuildHasher),
             threads: ThreadNames::new(limits.bytes / THREADS, &account),
             reads_threads: false,
             shared: account.charge(0),
@@ -389,7 +393,7 @@ impl Processes {
             self.take_ended();
         }
         self.threads.forget_before(time);
-        self.prune_shared(1024);
+        self.prune_shared(MANY_SHARED);
     }
 
     /// Returns the generations of `pid` that lived in `window`, newest first.

@@ -8,6 +8,11 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
+/// A map gives room back if it has room for this many times as many keys as were asked for lately,
+/// or as these few.
+const ROOMY: usize = 8;
+const LEAST: usize = 256;
+
 /// A map of which each [`turn`](Self::turn) discards what was not asked for since the turn before.
 #[derive(Debug)]
 pub(super) struct Recent<K, V> {
@@ -57,7 +62,12 @@ impl<K: Eq + Hash + Clone, V> Recent<K, V> {
 
     /// Discards what was not asked for since the last turn.
     pub fn turn(&mut self) {
-        self.older = std::mem::take(&mut self.recent);
+        // Both keep their room: each turn would else take it anew, and leave holes in the heap.
+        std::mem::swap(&mut self.older, &mut self.recent);
+        self.recent.clear();
+        if self.recent.capacity() > ROOMY * self.older.len().max(LEAST) {
+            self.recent.shrink_to(2 * self.older.len().max(LEAST));
+        }
     }
 
     /// Makes room: a turn, if at least `most` keys were added or asked for since the last one. So

@@ -124,7 +124,7 @@ impl Processes {
                 freed += if kept { 0 } else { Image::bytes(image) };
                 kept
             });
-            self.images.shrink_to(2 * self.images.len());
+            self.images.shrink_to(2 * self.images.len().max(many));
         }
         if self.names.len() > many {
             self.names.retain(|name| {
@@ -132,7 +132,7 @@ impl Processes {
                 freed += if kept { 0 } else { name_bytes(name) };
                 kept
             });
-            self.names.shrink_to(2 * self.names.len());
+            self.names.shrink_to(2 * self.names.len().max(many));
         }
         self.shared.set(self.shared.bytes().saturating_sub(freed));
     }
