@@ -30,6 +30,7 @@ mod ledger;
 mod mcp;
 mod names;
 mod numpy;
+mod objects;
 mod own;
 mod privileges;
 mod push;

@@ -35,6 +35,8 @@ A line is a kind and words of the form key=number. # begins a comment. Samples c
                                                 AMD: a fetch
   sleep ms=                                     nothing for a while
   switch count=                                 give up the CPU
+  touch addr= stride= count=                    writes bytes of data, in the function lab_fire_touch
+  grow addr= stride= count=                     the same, in lab_fire_grow
   thread cpu=                                   what follows is fired by another thread, on this CPU
 Sample i has addr + i * stride. A number may also be a place in lab-fire itself, with an offset: target (a function,
 lab_fire_target), branches (je, jmp *, call *, ret, jmp at +0, 2, 4, 6, 7), data (a variable, LAB_FIRE_DATA, 64 KiB), heap
@@ -106,6 +108,43 @@ pub extern "C" fn lab_fire_target() {
     std::hint::black_box(0x1ab_u64);
 }
 
+/// Writes bytes; the kernel gives this process their pages.
+///
+/// # Safety
+///
+/// All of the bytes may be written.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn lab_fire_touch(touch: &Touch) {
+    for i in 0..touch.count {
+        // SAFETY: what the caller guarantees.
+        unsafe { ((touch.addr + i * touch.stride) as *mut u8).write_volatile(1) };
+    }
+}
+
+/// Does what [`lab_fire_touch`] does, under another name.
+///
+/// # Safety
+///
+/// As for [`lab_fire_touch`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn lab_fire_grow(touch: &Touch) {
+    for i in 0..touch.count {
+        // SAFETY: what the caller guarantees. Another number, so that the two are not merged.
+        unsafe { ((touch.addr + i * touch.stride) as *mut u8).write_volatile(2) };
+    }
+}
+
+/// Bytes that are written.
+#[derive(Clone, Copy)]
+pub struct Touch {
+    addr: u64,
+    stride: u64,
+    count: u64,
+    grow: bool,
+}
+
 // Branches of each kind, at known distances.
 std::arch::global_asm!(
     ".text",
@@ -138,6 +177,7 @@ enum Line {
     Fire(Fire),
     Sleep(Duration),
     Switch(u64),
+    Touch(Touch),
     Thread(usize),
 }
 
@@ -212,6 +252,7 @@ fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
     let known: &[&str] = match kind {
         "sleep" => &["ms"],
         "switch" => &["count"],
+        "touch" | "grow" => &["count", "addr", "stride"],
         "thread" => &["cpu"],
         "op" => &[
             "count", "ip", "addr", "stride", "phys", "latency", "source", "width", "target", "data", "data2",
@@ -232,6 +273,14 @@ fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
     match kind {
         "sleep" => return Ok(Some(Line::Sleep(Duration::from_millis(number("ms")?)))),
         "switch" => return Ok(Some(Line::Switch(count))),
+        "touch" | "grow" => {
+            let (addr, stride) = (number("addr")?, number("stride")?);
+            let data = LAB_FIRE_DATA.0.as_ptr_range();
+            let last = count.checked_sub(1).and_then(|last| last.checked_mul(stride)?.checked_add(addr));
+            let inside = |at: u64| (data.start as u64..data.end as u64).contains(&at);
+            ensure!(inside(addr) && last.is_some_and(inside), "only data may be written");
+            return Ok(Some(Line::Touch(Touch { addr, stride, count, grow: kind == "grow" })));
+        }
         "thread" => return Ok(Some(Line::Thread(usize::try_from(number("cpu")?)?))),
         _ => {}
     }
@@ -437,6 +486,10 @@ fn run(device: &File, lines: &[Line], events: u32, deadline: Instant) -> Result<
                 taken += result.taken;
             }
             Line::Sleep(time) => std::thread::sleep(*time),
+            // SAFETY: the bytes are in LAB_FIRE_DATA, whose bytes are atomic.
+            Line::Touch(touch) if touch.grow => unsafe { lab_fire_grow(touch) },
+            // SAFETY: as above.
+            Line::Touch(touch) => unsafe { lab_fire_touch(touch) },
             Line::Switch(count) => {
                 for _ in 0..*count {
                     std::thread::sleep(Duration::from_micros(100));

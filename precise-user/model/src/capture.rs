@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::accesses::AccessTypes;
+use crate::touches::FirstTouches;
 use crate::{
     ChainEnd, CpuId, Dimension, HardwareFilter, Idle, Ledger, Name, NameId, Names, Origin, Outcome, Overhead,
     Owner, PmuKind, RateChange, Reason, TaggedOf,
@@ -31,6 +32,8 @@ pub struct Capture {
     pub rows: Vec<Row>,
     /// The types of the sampled accesses, once a view has looked them up. Not stored in files.
     pub types: Option<AccessTypes>,
+    /// Who touched pages first, once it was looked up. Not stored in files.
+    pub touches: Option<FirstTouches>,
 }
 
 /// The metadata of a run: everything that is not a row. Stored as key-value metadata of the file.

@@ -23,6 +23,8 @@ crate::catalogue! {
     ///   (`level`); `snoop`, `tlb`, `op`, `locked` and `remote` are the other parts of the data
     ///   source. A source file with the line is `line`.
     /// * `ip` is the instruction, `address` is the data that it accessed.
+    /// * `object` is the memory that was accessed, by who touched it first: the functions whose
+    ///   page fault gave the process the page. The run must sample page faults as well.
     /// * `type` is the type of the accessed object. The kind of operation is `op`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
@@ -87,6 +89,8 @@ crate::catalogue! {
         Variable => entry("variable", &["symbol_daddr", "sym_daddr"], "Variable", Some(Dimension::Address)),
         /// Region that contains the data address.
         Region => entry("region", &["dso_daddr"], "Region", Some(Dimension::Address)),
+        /// Functions whose page fault made the page of the data address, the innermost one first.
+        Object => entry("object", &["first_touch"], "First touched by", Some(Dimension::Address)),
         /// Epoch.
         Epoch => entry("epoch", &["time"], "Epoch", None),
         /// Kernel or user.
@@ -228,7 +232,13 @@ impl Key {
     /// order of the keys.
     pub fn dimensions(keys: &[Self]) -> Vec<Dimension> {
         let mut dimensions = Vec::new();
-        for dimension in keys.iter().filter_map(|key| key.dimension()) {
+        // A page belongs to a process, and is called by the instruction that touched it.
+        let beside = |key: &Self| match key {
+            Self::Object => [Some(Dimension::Process), Some(Dimension::Ip)],
+            _ => [None; 2],
+        };
+        let all = keys.iter().flat_map(|key| [key.dimension()].into_iter().chain(beside(key)));
+        for dimension in all.flatten() {
             if !dimensions.contains(&dimension) {
                 dimensions.push(dimension);
             }

@@ -38,6 +38,7 @@ pub mod csv;
 pub mod digits;
 mod dimension;
 pub mod encoding;
+pub mod first_touch;
 mod gap;
 mod idle;
 mod imported;
@@ -60,6 +61,7 @@ pub mod suggest;
 #[doc(hidden)]
 pub mod testing;
 pub mod text;
+pub mod touches;
 pub mod values;
 pub mod words;
 

@@ -129,6 +129,16 @@ impl Projection {
                 Self::of(&[RowPart::Data])
             }
             Key::PageSize => Self::of(&[RowPart::PageSize]),
+            // A page belongs to a process, and may have several faults one after the other.
+            Key::Object => Self::of(&[
+                RowPart::Epoch,
+                RowPart::Process,
+                RowPart::Function,
+                RowPart::Inlined,
+                RowPart::Stack,
+                RowPart::Data,
+                RowPart::PageSize,
+            ]),
         }
     }
 

@@ -191,7 +191,7 @@ impl Hash for Callers {
 
 /// Returns the functions of a chain, from the sampled function's caller outwards, including inlined
 /// ones.
-fn callers(capture: &Capture, stack: StackId) -> impl Iterator<Item = Name> + '_ {
+pub(crate) fn callers(capture: &Capture, stack: StackId) -> impl Iterator<Item = Name> + '_ {
     let places = capture.stacks.get(stack as usize).map_or(&[][..], |Stack { callers, .. }| callers);
     places.iter().filter_map(|id| capture.code.get(*id as usize)).flat_map(|location| {
         let around = location.inlined_into.iter().map(|frame| Name::Known(frame.function));
@@ -271,6 +271,12 @@ impl RawValue {
             Key::PageSize => row.page_size.map_or(Self::NotGiven, Self::Bytes),
             Key::Variable => data(&|d| name(d.variable)),
             Key::Region => data(&|d| name(d.region)),
+            Key::Object => match capture.touches.as_ref().map(|touches| touches.of_row(capture, row)) {
+                Some(Ok(functions)) => Self::Name(functions),
+                Some(Err(Some(reason))) => Self::Unknown(reason),
+                Some(Err(None)) => Self::NotGiven,
+                None => Self::Unknown(Reason::NotRecorded),
+            },
         }
     }
 

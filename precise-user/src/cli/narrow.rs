@@ -7,7 +7,8 @@ use precise::archive;
 use precise::capture::WantedParts;
 use precise::error::{ExitClass, Failure};
 use precise::filter::{FilterFlags, check_comm};
-use precise::model::{Capture, Meta, Projection};
+use precise::model::keys::Key;
+use precise::model::{Capture, Meta, Projection, first_touch};
 use precise::views::idle;
 use precise::views::narrow::{TimeRange, WantedPart, narrow};
 
@@ -78,10 +79,23 @@ impl NarrowArguments {
     /// Reads a capture like [`Self::read`], but of its rows only the parts that `wanted` returns
     /// and those that the flags need.
     pub fn read_parts(&self, reference: &Path, wanted: &WantedParts<'_>) -> Result<Capture, Failure> {
+        self.read_keys(reference, wanted, &[])
+    }
+
+    /// Reads a capture like [`Self::read_parts`], for a view that groups by these keys.
+    pub fn read_keys(
+        &self,
+        reference: &Path,
+        wanted: &WantedParts<'_>,
+        keys: &[Key],
+    ) -> Result<Capture, Failure> {
         // A wrong flag is an error before a file is read.
         let part = self.wanted()?.reads();
         let parts = |meta: &Meta| wanted(meta).and(part).and(idle::reads(meta));
-        self.apply(archive::read_parts(reference, &parts)?)
+        let mut capture = archive::read_parts(reference, &parts)?;
+        // The flags may leave out page faults.
+        first_touch::look_up(&mut capture, keys);
+        self.apply(capture)
     }
 
     /// Narrows a capture, and leaves out the samples of idle CPUs.

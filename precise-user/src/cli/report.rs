@@ -92,8 +92,8 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> CommandResult {
     arguments.check_function()?;
     let values = arguments.shape.values(arguments.by.as_deref());
     let wanted = |meta: &Meta| arguments.reads(&values, meta);
-    let mut capture = arguments.narrow.read_parts(&arguments.capture.path(), &wanted)?;
     let keys = ReportView.keys(&values).map_err(no_answer)?;
+    let mut capture = arguments.narrow.read_keys(&arguments.capture.path(), &wanted, &keys)?;
     let mut files = arguments.code.files()?;
     typing::look_up(&mut capture, &keys, &mut files);
     files.say_unread();

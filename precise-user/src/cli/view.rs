@@ -201,7 +201,12 @@ struct Read {
 
 impl Read {
     /// Reads the captures; of their rows the parts that `wanted` returns.
-    fn from(captures: Captures, matches: &ArgMatches, wanted: &WantedParts<'_>) -> Result<Self, Failure> {
+    fn from(
+        captures: Captures,
+        matches: &ArgMatches,
+        wanted: &WantedParts<'_>,
+        keys: &[precise::model::keys::Key],
+    ) -> Result<Self, Failure> {
         let given = |id: &str| matches.try_get_one::<PathBuf>(id).ok().flatten().cloned();
         let (base, file) = match captures {
             Captures::One => (None, given("input").or_else(|| given("file"))),
@@ -210,8 +215,8 @@ impl Read {
         };
         let file = file.unwrap_or_else(|| PathBuf::from(USUAL));
         let narrow = NarrowArguments::of(matches)?;
-        let base = base.map(|base| narrow.read_parts(&base, wanted)).transpose()?;
-        Ok(Self { capture: narrow.read_parts(&file, wanted)?, file, base })
+        let base = base.map(|base| narrow.read_keys(&base, wanted, keys)).transpose()?;
+        Ok(Self { capture: narrow.read_keys(&file, wanted, keys)?, file, base })
     }
 }
 
@@ -226,12 +231,12 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Comman
     let require = RequireArguments::from_arg_matches(matches).map_err(|error| usage(&error))?;
     let gates = require.reads();
     let wanted = |meta: &Meta| view.reads(&values, meta).map_or(Projection::EVERYTHING, |all| all.and(gates));
-    let Read { mut capture, file, mut base } = Read::from(about.captures, matches, &wanted)?;
+    let keys = view.keys(&values).map_err(no_answer)?;
+    let Read { mut capture, file, mut base } = Read::from(about.captures, matches, &wanted, &keys)?;
     let mut code = match about.code {
         true => CodeArguments::from_arg_matches(matches).map_err(|error| usage(&error))?.files()?,
         false => LocalFiles::here(),
     };
-    let keys = view.keys(&values).map_err(no_answer)?;
     base.iter_mut().chain([&mut capture]).for_each(|capture| typing::look_up(capture, &keys, &mut code));
     let mut input = Input {
         capture: &capture,

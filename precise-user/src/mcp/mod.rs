@@ -30,8 +30,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use precise_model::Capture;
+use precise_model::keys::Key;
 use precise_model::text::sanitize;
+use precise_model::{Capture, first_touch};
 use precise_sampling::serve::Token;
 use precise_views::code::Code;
 use precise_views::typing;
@@ -265,7 +266,11 @@ impl<H: ToolHost> ToolServer<H> {
 
     fn take(&mut self, file: &StoredFile, asked: &Asked) -> Result<Capture, Failure> {
         let host = &self.host;
-        self.captures.take(file, &asked.way, |capture| host.narrow(capture, &asked.narrowing))
+        self.captures.take(file, &asked.way, |mut capture| {
+            // The narrowed capture is kept for other questions, too.
+            first_touch::look_up(&mut capture, &[Key::Object]);
+            host.narrow(capture, &asked.narrowing)
+        })
     }
 
     /// Asks a view, and adds to its answer what an agent needs.

@@ -165,8 +165,8 @@ pub(crate) fn key_column(key: Key) -> TableColumn {
     match key {
         Key::Ip | Key::Address | Key::LineAddress | Key::Page => TableColumn::number(key.title()),
         Key::Pid | Key::Cpu | Key::Node | Key::Epoch | Key::Latency => TableColumn::number(key.title()),
-        // The number comes first, and the end of the name may go.
-        Key::Tid => TableColumn::text(key.title(), Cut::End),
+        // The number, or the function that touched the memory, comes first, and the end may go.
+        Key::Tid | Key::Object => TableColumn::text(key.title(), Cut::End),
         Key::Line | Key::Module | Key::Region | Key::Cgroup => TableColumn::text(key.title(), Cut::Start),
         _ => TableColumn::text(key.title(), Cut::Middle),
     }

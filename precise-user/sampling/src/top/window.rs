@@ -302,7 +302,16 @@ impl Window {
             )
         });
         Some(WindowSnapshot {
-            capture: Capture { meta, names, code, data, stacks, rows: rows.collect(), types: None },
+            capture: Capture {
+                meta,
+                names,
+                code,
+                data,
+                stacks,
+                rows: rows.collect(),
+                types: None,
+                touches: None,
+            },
             elapsed: Duration::from_nanos(named.epoch.end_ns),
             cost: state.cost,
             shortened,

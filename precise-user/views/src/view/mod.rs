@@ -235,14 +235,22 @@ impl<'a> Input<'a> {
         Self { base: Some(base), ..Self::of(capture, code) }
     }
 
-    /// Checks that the types of the accesses were looked up.
-    fn has_types(&self, key: Key) -> Result<(), NoAnswer> {
-        if self.base.into_iter().chain([self.capture]).all(|capture| capture.types.is_some()) {
+    /// Checks that the values of a key were looked up, if they must be.
+    fn has_values(&self, key: Key) -> Result<(), NoAnswer> {
+        let is_there = |capture: &Capture| match key {
+            key if key.needs_types() => capture.types.is_some(),
+            Key::Object => capture.touches.is_some(),
+            _ => true,
+        };
+        if self.base.into_iter().chain([self.capture]).all(is_there) {
             return Ok(());
         }
-        let text =
-            format!("{key} is read from the debug information of binaries, which this command does not read");
-        Err(NoAnswer::usage(text).advise("Write a capture, and group it with `precise report --by type`."))
+        let from = match key {
+            Key::Object => "found with the page faults of a whole capture, which this command does not keep",
+            _ => "read from the debug information of binaries, which this command does not read",
+        };
+        let advice = format!("Write a capture, and group it with `precise report --by {key}`.");
+        Err(NoAnswer::usage(format!("{key} is {from}")).advise(&advice))
     }
 
     /// Returns the earlier of two captures.
@@ -506,9 +514,7 @@ impl<V: View> AnyView for V {
 
     fn answer(&self, input: &mut Input<'_>, values: &OptionValues) -> Result<Box<dyn AnyAnswer>, NoAnswer> {
         let options = V::options(values)?;
-        if let Some(key) = V::keys(&options).into_iter().find(|key| key.needs_types()) {
-            input.has_types(key)?;
-        }
+        V::keys(&options).into_iter().try_for_each(|key| input.has_values(key))?;
         let answer = V::answer(input, &options)?;
         Ok(Box::new(Answered::<V> { answer, options }))
     }

@@ -224,7 +224,16 @@ impl Gathered {
         let rows = self.rows.into_iter().zip(self.measures);
         let rows = rows.map(|(row, measures)| Row { measures, ..row }).collect();
         let owners = self.owners.into_values().collect();
-        let capture = Capture { meta: Meta { owners, ..meta }, names, code, data, stacks, rows, types: None };
+        let capture = Capture {
+            meta: Meta { owners, ..meta },
+            names,
+            code,
+            data,
+            stacks,
+            rows,
+            types: None,
+            touches: None,
+        };
         PushInterval { capture, samples, bytes }
     }
 }
