@@ -59,10 +59,19 @@ fn put_packed(out: &mut Vec<u8>, bits: u8, numbers: &[u32]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Returns the numbers of runs, of each as many bits.
+    pub fn numbers(runs: &[(u32, usize)], bits: u8) -> Vec<u32> {
+        let most = (1_u64 << bits) - 1;
+        let of = |(number, length): &(u32, usize)| {
+            std::iter::repeat_n((u64::from(*number) & most) as u32, *length)
+        };
+        runs.iter().flat_map(of).collect()
+    }
 
     /// Reads numbers as the format describes them.
     fn read(mut bytes: &[u8], bits: u8, count: usize) -> Vec<u32> {
@@ -107,11 +116,7 @@ mod tests {
             runs in prop::collection::vec((any::<u32>(), 1_usize..40), 0..40),
             bits in 0_u8..=32,
         ) {
-            let most = (1_u64 << bits) - 1;
-            let numbers: Vec<u32> = runs
-                .iter()
-                .flat_map(|(number, length)| std::iter::repeat_n((u64::from(*number) & most) as u32, *length))
-                .collect();
+            let numbers = numbers(&runs, bits);
             let mut bytes = Vec::new();
             put_hybrid(&mut bytes, bits, &numbers);
             prop_assert_eq!(read(&bytes, bits, numbers.len()), numbers);

@@ -410,7 +410,7 @@ fn word(page: &[u8], at: usize) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::hybrid::put_hybrid;
+    use super::super::hybrid::{put_hybrid, tests::numbers};
     use super::*;
 
     /// Takes numbers, some at a time; `None` if they end before.
@@ -435,11 +435,7 @@ mod tests {
             bits in 0_u8..=32,
             at_once in 1_usize..50,
         ) {
-            let most = (1_u64 << bits) - 1;
-            let numbers: Vec<u32> = runs
-                .iter()
-                .flat_map(|(number, length)| std::iter::repeat_n((u64::from(*number) & most) as u32, *length))
-                .collect();
+            let numbers = numbers(&runs, bits);
             let mut page = Vec::new();
             put_hybrid(&mut page, bits, &numbers);
             prop_assert_eq!(taken(&page, bits, numbers.len(), at_once), Some(numbers.clone()));

@@ -70,37 +70,6 @@ pub(crate) fn text_places<const N: usize>(columns: [&FlatValues; N], row: usize)
     columns.iter().fold(0, |all, column| all << 32 | u128::from(place(column)))
 }
 
-/// What is known of rows by their texts: of the last row with each text of one column, as most
-/// other texts follow from that one.
-pub(crate) struct KnownByText<V>(Vec<Option<(u128, V)>>);
-
-impl<V: Copy> KnownByText<V> {
-    pub fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    /// Returns what is known of a row's texts in some columns, of which `first` is one, or finds
-    /// it.
-    pub fn once<E, const N: usize>(
-        &mut self,
-        first: &FlatValues,
-        columns: [&FlatValues; N],
-        row: usize,
-        find: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, E> {
-        let at = first.number(row).map_or(0, |place| place as usize + 1);
-        if at >= self.0.len() {
-            self.0.resize((first.texts().len() + 1).max(at + 1), None);
-        }
-        let places = text_places(columns, row);
-        match self.0.get_mut(at) {
-            Some(Some((known, value))) if *known == places => Ok(*value),
-            Some(slot) => Ok(slot.insert((places, find()?)).1),
-            None => find(),
-        }
-    }
-}
-
 /// Returns a text without what is too long of it.
 pub(crate) fn short(text: &str) -> &str {
     text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default()

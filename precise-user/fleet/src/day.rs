@@ -433,6 +433,26 @@ impl GroupTexts {
         Ok(Some((service, event)))
     }
 
+    /// Calls `add` for each row whose service is inside of the range, with the numbers of its
+    /// service and event. Returns how many rows there are.
+    fn each(
+        &mut self,
+        fold: &mut Fold,
+        rows: usize,
+        keys: [&FlatValues; 4],
+        inside: impl Fn(&str) -> bool,
+        mut add: impl FnMut(&mut Self, &mut Fold, usize, (u32, u32)) -> Result<(), Full>,
+    ) -> Result<u64, Full> {
+        let mut added = 0;
+        for row in 0..rows {
+            if let Some(of) = self.of(fold, keys, row, &inside)? {
+                add(self, fold, row, of)?;
+                added += 1;
+            }
+        }
+        Ok(added)
+    }
+
     /// Adds rows of [`OF_ROWS`]. Returns their number.
     fn rows(
         &mut self,
@@ -445,21 +465,16 @@ impl GroupTexts {
             return Err(OTHER_COLUMNS);
         };
         let own = own.try_into().map_err(|_| OTHER_COLUMNS)?;
-        let mut added = 0;
-        for row in 0..rows {
-            let Some((service, event)) = self.of(fold, [service, event, unit, kind], row, &inside)? else {
-                continue;
-            };
-            added += 1;
-            let level = self.level(fold, level, row)?;
-            let node = self.nodes.in_cluster([cluster, node], row, |cluster, node| {
+        self.each(fold, rows, [service, event, unit, kind], inside, |texts, fold, row, (service, event)| {
+            let level = texts.level(fold, level, row)?;
+            let node = texts.nodes.in_cluster([cluster, node], row, |cluster, node| {
                 fold.node(NodeKey { node: node.to_owned(), cluster: cluster.to_owned() })
             })?;
             let (timed, sums) = sums(own, row);
             let function = function.number(row).unwrap_or(0);
             fold.rows.push((RowKey { service, event, function, level, node, timed }.pack(), sums));
-        }
-        Ok(added)
+            Ok(())
+        })
     }
 
     fn level(&mut self, fold: &mut Fold, level: &FlatValues, row: usize) -> Result<u32, Full> {
@@ -478,14 +493,9 @@ impl GroupTexts {
         else {
             return Err(OTHER_COLUMNS);
         };
-        let mut added = 0;
-        for row in 0..rows {
-            let Some((service, event)) = self.of(fold, [service, event, unit, kind], row, &inside)? else {
-                continue;
-            };
-            added += 1;
-            let level = self.level(fold, level, row)?;
-            let cluster = self
+        self.each(fold, rows, [service, event, unit, kind], inside, |texts, fold, row, (service, event)| {
+            let level = texts.level(fold, level, row)?;
+            let cluster = texts
                 .clusters
                 .found(cluster, row, |text| Fold::text(&mut fold.clusters, text.unwrap_or_default()))?;
             let number = |of: &FlatValues| of.number(row).unwrap_or(0);
@@ -493,8 +503,8 @@ impl GroupTexts {
             let function = number(function);
             let key = LatencyKey { service, event, function, level, cluster, group, bucket };
             fold.latencies.push((key.pack(), [number(count), number(weight)]));
-        }
-        Ok(added)
+            Ok(())
+        })
     }
 
     /// Adds rows of [`OF_INSTRUCTIONS`]. Returns their number.
@@ -509,26 +519,21 @@ impl GroupTexts {
             return Err(OTHER_COLUMNS);
         };
         let own = own.try_into().map_err(|_| OTHER_COLUMNS)?;
-        let mut added = 0;
-        for row in 0..rows {
-            let Some((service, event)) = self.of(fold, [service, event, unit, kind], row, &inside)? else {
-                continue;
-            };
-            added += 1;
-            let op = self.ops.number(op, row, InstructionOp::parse);
+        self.each(fold, rows, [service, event, unit, kind], inside, |texts, fold, row, (service, event)| {
+            let op = texts.ops.number(op, row, InstructionOp::parse);
             let place = start.number(row).zip(offset.number(row));
             let of = SampledInstruction { function: function.number(row).unwrap_or(0), place, op };
-            let instruction = match self.instruction {
+            let instruction = match texts.instruction {
                 Some((before, number)) if before == of => number,
                 _ => fold.place(of)?,
             };
-            self.instruction = Some((of, instruction));
+            texts.instruction = Some((of, instruction));
             let group = group.number(row).unwrap_or(0) as u8 & 31;
             let (timed, sums) = sums(own, row);
             let key = InstructionKey { service, event, instruction, group, timed };
             fold.instructions.push((key.pack(), sums));
-        }
-        Ok(added)
+            Ok(())
+        })
     }
 }
 

@@ -245,7 +245,6 @@ impl HourRows {
         }
         self.known.files.insert((line.name.clone(), line.bytes));
         self.lines.push(line);
-        self.made.held = self.made.held.max(self.fold.bytes());
     }
 
     /// Returns the room for rows, which are forgotten.
@@ -304,9 +303,6 @@ impl Making<'_> {
                         let what = "another capture has the same contents".to_owned();
                         rows.note(&line, Err(RefusedInput { reason: NamedReason::Duplicate, what }));
                     }
-                }
-                if new.is_empty() {
-                    return self.make_room();
                 }
                 let raw = RawCapture { name: &object.name, bytes, modified_ns: object.modified_ns };
                 let before: Vec<usize> = new.iter().map(|rows| rows.fold.rows.len()).collect();
@@ -368,9 +364,9 @@ impl Making<'_> {
         if self.rows.any && !self.rows.lines.is_empty() {
             self.flush()?;
         }
-        let Self { rows, along, samples, inputs, .. } = self;
+        let Self { mut rows, along, samples, inputs, .. } = self;
         kept.next = along;
-        let mut made = rows.made.clone();
+        let mut made = std::mem::take(&mut rows.made);
         made.named.sort_by(|a, b| a.name.cmp(&b.name));
         kept.fold = rows.into_room();
         Ok((made, samples, inputs))

@@ -69,6 +69,24 @@ impl<T: Copy> Met<T> {
     }
 }
 
+impl<K: Clone + PartialEq, V: Copy> Met<(K, V)> {
+    /// Returns what is found of a row's text together with what else it depends on, or why it is
+    /// not found. Of each text, only what was found last is known: most others follow from it.
+    pub fn with<E>(
+        &mut self,
+        of: &FlatValues,
+        row: usize,
+        also: K,
+        find: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, E> {
+        match self.place(of, row) {
+            Some(Some((known, value))) if *known == also => Ok(*value),
+            Some(met) => Ok(met.insert((also, find()?)).1),
+            None => find(),
+        }
+    }
+}
+
 /// The number of a node, with the place of its cluster: the nodes of one name are seldom those of
 /// two clusters.
 pub(crate) type InCluster = (Option<u64>, u32);
@@ -88,13 +106,9 @@ impl Met<InCluster> {
         row: usize,
         find: impl FnOnce(&str, &str) -> Result<u32, E>,
     ) -> Result<u32, E> {
-        let find = || find(cluster.text(row).unwrap_or_default(), node.text(row).unwrap_or_default());
-        let of = cluster.number(row);
-        match self.place(node, row) {
-            Some(Some((known, number))) if *known == of => Ok(*number),
-            Some(met) => Ok(met.insert((of, find()?)).1),
-            None => find(),
-        }
+        self.with(node, row, cluster.number(row), || {
+            find(cluster.text(row).unwrap_or_default(), node.text(row).unwrap_or_default())
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::accesses::RowInstructions;
 use crate::add_up::Sums;
-use crate::columns::{AccessColumns, COLUMNS, Columns, KnownByText, Stopped, short};
+use crate::columns::{AccessColumns, COLUMNS, Columns, Stopped, short, text_places};
 use crate::fold::{
     EventKey, Fold, Full, InstructionKey, InstructionOp, LatencyKey, Mark, NodeKey, RowKey, cycles, once,
 };
@@ -19,6 +19,7 @@ use crate::hash::node_group;
 use crate::hour::FleetHour;
 use crate::ledger::{LedgerSums, Portion};
 use crate::manifest::NamedReason;
+use crate::met::Met;
 use crate::service::{cluster, kind};
 
 /// The largest capture that is read, in bytes.
@@ -99,6 +100,9 @@ pub(crate) fn take(
     hours: Vec<(FleetHour, &mut Fold)>,
     raw: &RawCapture<'_>,
 ) -> Vec<Result<TakenSamples, RefusedInput>> {
+    if hours.is_empty() {
+        return Vec::new();
+    }
     let refused = |error: &RefusedInput| hours.iter().map(|_| Err(error.clone())).collect();
     let scan = CaptureScan::open(Arc::new(raw.bytes.clone()), raw.name, &LIMITS);
     let scan = match scan {
@@ -247,7 +251,7 @@ impl<'a> Reading<'a> {
         // Other columns are read if an event of the capture samples accesses.
         let own = AccessColumns::of(own);
         self.accesses.begin_batch();
-        let (mut services, mut functions) = (KnownByText::new(), KnownByText::new());
+        let (mut services, mut functions) = (Met::default(), Met::default());
         for row in 0..rows {
             let needed = |column: &FlatValues| {
                 column.number(row).ok_or_else(|| wrong("a row has no epoch, event or count"))
@@ -269,12 +273,14 @@ impl<'a> Reading<'a> {
                 }
                 Place::After => continue,
             }
-            let service = services.once(columns.cgroup, [columns.cgroup, columns.pod], row, || {
+            let owner = text_places([columns.cgroup, columns.pod], row);
+            let service = services.with(columns.cgroup, row, owner, || {
                 Fold::text(&mut self.fold.services, &columns.service(row))
             })?;
-            let names = [columns.build_id, columns.module, columns.function, columns.reason];
+            let names =
+                text_places([columns.build_id, columns.module, columns.function, columns.reason], row);
             let find = || Ok::<_, Full>(self.fold.symbol(columns.symbol(row)));
-            let function = functions.once(columns.function, names, row, find)?;
+            let function = functions.with(columns.function, row, names, find)?;
             let (level, op) = self.source(columns.source.number(row))?;
             let latency_sum = columns.latency_sum.number(row);
             let latency_max = columns.latency_max.number(row);

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::keys::Key;
 use crate::touches::{FirstTouches, Touches};
-use crate::values::callers;
+use crate::values::{callers, functions_at, name_or_reason};
 use crate::{Capture, Chain, Dimension, LocationId, Name, NameId, PmuKind, Reason, Row, StackId};
 
 /// The bits of an address within a page, and within a huge page.
@@ -98,25 +98,21 @@ impl FirstTouches {
 /// Returns the functions of a page fault, the innermost one first: `Table::grow ← load ← main`.
 fn functions(capture: &Capture, row: &Row) -> String {
     let code = row.code.and_then(|id| capture.code.get(id as usize));
-    let own = code.into_iter().flat_map(|code| {
-        let around = code.inlined_into.iter().map(|frame| Name::Known(frame.function));
-        std::iter::once(code.function).chain(around)
-    });
+    let own = code.into_iter().flat_map(functions_at);
     let stack = match row.stack {
         Chain::Known(stack) => Some(stack),
         Chain::Unknown(_) => None,
     };
     let of_stack = stack.into_iter().flat_map(|stack: StackId| callers(capture, stack));
-    let name = |name| match name {
-        Name::Known(id) => capture.names.get(id).to_owned(),
-        Name::Unknown(reason) => format!("[{}]", reason.words()),
-    };
-    let mut all = own.chain(of_stack).map(name);
+    let mut all = own.chain(of_stack).map(|name| name_or_reason(capture, name));
     let mut shown: Vec<String> = all.by_ref().take(MOST_FUNCTIONS).collect();
     if all.next().is_some() {
         shown.push("…".to_owned());
     }
-    if shown.is_empty() { format!("[{}]", Reason::NotRecorded.words()) } else { shown.join(" ← ") }
+    match &shown[..] {
+        [] => name_or_reason(capture, Name::Unknown(Reason::NotRecorded)),
+        shown => shown.join(" ← "),
+    }
 }
 
 #[cfg(test)]

@@ -162,11 +162,8 @@ impl Callers {
     /// Returns the chain from the outermost function to the caller of the sampled one, as in folded
     /// stacks.
     fn text(self, capture: &Capture) -> String {
-        let name = |name| match name {
-            Name::Known(id) => capture.names.get(id).to_owned(),
-            Name::Unknown(reason) => format!("[{}]", reason.words()),
-        };
-        let mut names: Vec<_> = callers(capture, self.stack).map(name).collect();
+        let mut names: Vec<_> =
+            callers(capture, self.stack).map(|name| name_or_reason(capture, name)).collect();
         if capture.stacks.get(self.stack as usize).is_some_and(Stack::lacks_callers) {
             names.push("…".to_owned());
         }
@@ -193,10 +190,21 @@ impl Hash for Callers {
 /// ones.
 pub(crate) fn callers(capture: &Capture, stack: StackId) -> impl Iterator<Item = Name> + '_ {
     let places = capture.stacks.get(stack as usize).map_or(&[][..], |Stack { callers, .. }| callers);
-    places.iter().filter_map(|id| capture.code.get(*id as usize)).flat_map(|location| {
-        let around = location.inlined_into.iter().map(|frame| Name::Known(frame.function));
-        std::iter::once(location.function).chain(around)
-    })
+    places.iter().filter_map(|id| capture.code.get(*id as usize)).flat_map(functions_at)
+}
+
+/// Returns the function of a place, and those that it is inlined into.
+pub(crate) fn functions_at(location: &CodeLocation) -> impl Iterator<Item = Name> + '_ {
+    let around = location.inlined_into.iter().map(|frame| Name::Known(frame.function));
+    std::iter::once(location.function).chain(around)
+}
+
+/// Returns a name, or in brackets the reason why there is none.
+pub(crate) fn name_or_reason(capture: &Capture, name: Name) -> String {
+    match name {
+        Name::Known(id) => capture.names.get(id).to_owned(),
+        Name::Unknown(reason) => format!("[{}]", reason.words()),
+    }
 }
 
 impl RawValue {

@@ -8,6 +8,7 @@ use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _, value_parser};
 use precise::capture::WantedParts;
 use precise::error::{ExitClass, Failure};
+use precise::model::keys::Key;
 use precise::model::{Capture, Meta, Projection};
 use precise::views::typing;
 use precise::views::view::{
@@ -205,7 +206,7 @@ impl Read {
         captures: Captures,
         matches: &ArgMatches,
         wanted: &WantedParts<'_>,
-        keys: &[precise::model::keys::Key],
+        keys: &[Key],
     ) -> Result<Self, Failure> {
         let given = |id: &str| matches.try_get_one::<PathBuf>(id).ok().flatten().cloned();
         let (base, file) = match captures {

@@ -119,6 +119,7 @@ struct Asked {
     file: StoredFile,
     base: Option<StoredFile>,
     way: String,
+    keys: Vec<Key>,
     narrowing: BTreeMap<String, Vec<String>>,
     about: Map<String, Value>,
 }
@@ -237,16 +238,18 @@ impl<H: ToolHost> ToolServer<H> {
         if let Some(base) = &base {
             about.insert("base".to_owned(), json!(base.name));
         }
-        let way = serde_json::to_string(&asked.narrowing).unwrap_or_default();
-        let asked_about = Asked { file, base, way, narrowing: asked.narrowing, about };
         let keys = view.keys(&asked.values).map_err(failure_of)?;
+        // Who touched pages first is found before samples are left out.
+        let way = (&asked.narrowing, keys.contains(&Key::Object));
+        let way = serde_json::to_string(&way).unwrap_or_default();
+        let asked_about = Asked { file, base, way, keys, narrowing: asked.narrowing, about };
         let mut capture = self.take(&asked_about.file, &asked_about)?;
         let base = asked_about.base.as_ref().map(|base| self.take(base, &asked_about)).transpose();
         let answered = base.and_then(|mut base| {
             let mut code = self.host.code()?;
             base.iter_mut()
                 .chain([&mut capture])
-                .for_each(|capture| typing::look_up(capture, &keys, &mut *code));
+                .for_each(|capture| typing::look_up(capture, &asked_about.keys, &mut *code));
             let mut input = Input {
                 capture: &capture,
                 base: base.as_ref(),
@@ -267,8 +270,7 @@ impl<H: ToolHost> ToolServer<H> {
     fn take(&mut self, file: &StoredFile, asked: &Asked) -> Result<Capture, Failure> {
         let host = &self.host;
         self.captures.take(file, &asked.way, |mut capture| {
-            // The narrowed capture is kept for other questions, too.
-            first_touch::look_up(&mut capture, &[Key::Object]);
+            first_touch::look_up(&mut capture, &asked.keys);
             host.narrow(capture, &asked.narrowing)
         })
     }
