@@ -37,6 +37,7 @@ pub struct CellKey {
     /// The data address, with its low bits cleared to the granule that the run groups by. In a run
     /// that takes call chains, this is the id of the chain instead ([`crate::stack`]), because a
     /// cell is one cache line, and the combinations of addresses and chains would fill any table.
+    /// Of an event whose instruction is the first frame of its chain, the address is in `ip` then.
     pub address: u64,
     /// The cgroup id, of the v2 hierarchy or of the perf_event controller's hierarchy.
     pub cgroup: u64,

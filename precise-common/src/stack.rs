@@ -39,7 +39,7 @@ pub mod none {
 pub const BUFFER: usize = 256;
 
 /// The smallest id of a chain.
-const FIRST: u64 = 16;
+pub const FIRST_ID: u64 = 16;
 
 /// A chain in the table that the BPF program shares with user space. Id 0: the slot is free.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ pub const fn mix(hash: u64, entry: u64) -> u64 {
 pub const fn id(hash: u64) -> u64 {
     let mixed = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let id = mixed ^ mixed >> 32;
-    if id < FIRST { id + FIRST } else { id }
+    if id < FIRST_ID { id + FIRST_ID } else { id }
 }
 
 /// Returns the id of a chain, as the BPF program computes it.
@@ -88,7 +88,7 @@ mod tests {
     fn ids_depend_on_order_and_length_and_are_no_reason() {
         let ids = [&[][..], &[1], &[1, 2], &[2, 1], &[1, 2, 0], &[0, 1, 2]].map(id_of);
         for (i, id) in ids.iter().enumerate() {
-            assert!(*id >= FIRST && !ids[i + 1..].contains(id), "{ids:x?}");
+            assert!(*id >= FIRST_ID && !ids[i + 1..].contains(id), "{ids:x?}");
         }
     }
 }

@@ -23,6 +23,7 @@ use core::ffi::c_void;
 use precise_common::{
     config::{key as by, mode, promote},
     ledger::Counter,
+    stack::FIRST_ID,
 };
 use read::{KernelRead, SampleContext, asks};
 
@@ -87,7 +88,14 @@ fn keep<A: KernelRead>(
     let parts = sample.facts().and_then(|facts| Some((key::of(sample, &facts)?, facts)));
     let Some((mut key, facts)) = parts else { return ledger.count(Counter::ReadFailed) };
     if asks!(key, has by::STACK) {
+        // The instruction of such an event is the first frame of its chain.
+        if asks!(key, has by::ADDRESS) {
+            key.ip = key.address;
+        }
         key.address = stack::of::<A>(ctx, lease);
+        if asks!(key, has by::ADDRESS) && key.address < FIRST_ID {
+            key.ip = facts.ip;
+        }
     }
     if !asks!(promote, has promote::ON) {
         let outcome = table::add(lease, &key, &facts);

@@ -210,12 +210,8 @@ fn a_table_of_chains_that_is_full_loses_chains_and_no_samples() -> Result<()> {
 
 #[test]
 fn addresses_and_chains_are_two_runs() -> Result<()> {
-    let ended =
-        precise(["record", "-g", "-e", "page-faults", "--by", "ip,address", "--", "true"])?.expect(2)?;
-    assert!(
-        ended.stderr.contains("Make two captures: one with -g, one with --by address."),
-        "{}",
-        ended.stderr
-    );
+    let of = ["record", "-g", "-e", "alignment-faults", "--by", "ip,address", "--", "true"];
+    let said = precise(of)?.expect(2)?.stderr;
+    assert!(said.contains("Make two captures: one with -g, one with --by address."), "{said}");
     Ok(())
 }

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::keys::Key;
-use crate::touches::{FirstTouches, Touches};
+use crate::touches::{FirstTouch, FirstTouches, Touches};
 use crate::values::{callers, functions_at, name_or_reason};
 use crate::{Capture, Chain, Dimension, LocationId, Name, NameId, PmuKind, Reason, Row, StackId};
 
@@ -18,10 +18,21 @@ const HUGE_PAGE: u32 = 21;
 /// The most functions that the name of an object has: the one that touched it, and callers.
 const MOST_FUNCTIONS: usize = 5;
 
+/// How old memory is, each with the seconds that older memory has at least. As epochs have a length
+/// of a second or more, the shortest age says no more than the epoch.
+pub(crate) const AGES: [(u64, &str); 6] = [
+    (1, "under 1 s"),
+    (10, "1 to 10 s"),
+    (60, "10 to 60 s"),
+    (600, "1 to 10 min"),
+    (3600, "10 to 60 min"),
+    (u64::MAX, "over 1 h"),
+];
+
 /// Finds the page faults of a capture if one of the keys needs them. Do so before samples are left
 /// out: faults may be among these.
 pub fn look_up(capture: &mut Capture, keys: &[Key]) {
-    if capture.touches.is_none() && keys.contains(&Key::Object) {
+    if capture.touches.is_none() && keys.iter().any(|key| key.needs_touches()) {
         capture.touches = Some(FirstTouches::of(capture));
     }
 }
@@ -68,16 +79,17 @@ impl FirstTouches {
             }
         }
         capture.rows = rows;
+        touches.ages = AGES.iter().map(|(_, text)| capture.names.intern(text)).collect();
         touches
     }
 
-    /// Returns the functions whose page fault gave the process the page that a sample is about: the
-    /// last fault there in the epoch of the sample or before it.
+    /// Returns the page fault that gave the process the page that a sample is about: the last one
+    /// there in the epoch of the sample or before it.
     ///
     /// # Errors
     ///
-    /// Returns why they are not known. `None`: the sample has no data address.
-    pub fn of_row(&self, capture: &Capture, row: &Row) -> Result<NameId, Option<Reason>> {
+    /// Returns why it is not known. `None`: the sample has no data address.
+    pub fn of_row(&self, capture: &Capture, row: &Row) -> Result<FirstTouch, Option<Reason>> {
         if let Some(reason) = self.missing {
             return Err(Some(reason));
         }
@@ -85,13 +97,20 @@ impl FirstTouches {
         let last = |of: &Touches, bits: u32| {
             let touches = of.get(&(row.pid, data.runtime_address >> bits))?;
             let later = touches.partition_point(|(epoch, _)| *epoch <= row.epoch);
-            Some(touches.get(later.checked_sub(1)?)?.1)
+            touches.get(later.checked_sub(1)?).copied()
         };
         // A huge page has one fault, at any of its bytes.
         let is_huge = row.page_size.is_some_and(|bytes| bytes >= 1 << HUGE_PAGE);
         let found = last(&self.pages, PAGE);
         let found = found.or_else(|| last(&self.huge_pages, HUGE_PAGE).filter(|_| is_huge));
-        found.ok_or(Some(Reason::NoTouch))
+        let (epoch, functions) = found.ok_or(Some(Reason::NoTouch))?;
+        let start = |epoch: u32| Some(capture.meta.epochs.get(epoch as usize)?.start_ns);
+        let age = start(row.epoch).zip(start(epoch)).and_then(|(now, then)| {
+            let seconds = now.saturating_sub(then) / 1_000_000_000;
+            let place = AGES.iter().position(|(below, _)| seconds < *below)?;
+            self.ages.get(place).copied()
+        });
+        Ok(FirstTouch { functions, age })
     }
 }
 
@@ -153,10 +172,14 @@ mod tests {
     }
 
     fn objects(capture: &Capture) -> Vec<String> {
+        values(capture, Key::Object)
+    }
+
+    fn values(capture: &Capture, key: Key) -> Vec<String> {
         let loads = capture.rows.iter().filter(|row| row.event == 0);
         let mut rows: Vec<&Row> = loads.collect();
         rows.sort_by_key(|row| (row.pid, row.epoch));
-        let value = |row: &&Row| RawValue::of(capture, row, Key::Object).value(capture, Key::Object).text();
+        let value = |row: &&Row| RawValue::of(capture, row, key).value(capture, key).text();
         rows.iter().map(value).collect()
     }
 
@@ -170,6 +193,20 @@ mod tests {
         let none = "[first touch not seen]";
         let chain = "set ← calloc ← grow ← load ← run ← …";
         assert_eq!(objects(&capture), ["grow", "grow", "again", none, "other", none, chain]);
+    }
+
+    #[test]
+    fn memory_has_an_age() {
+        let mut capture = capture();
+        // The last epoch begins two minutes after the others.
+        let starts = [0, 5, 20, 140].map(|seconds| seconds * 1_000_000_000);
+        capture.meta.epochs = starts.map(|ns| crate::Epoch { start_ns: ns, end_ns: ns + 1 }).to_vec();
+        look_up(&mut capture, &[Key::Age]);
+        let none = "[first touch not seen]";
+        let (new, seconds, old) = ("under 1 s", "1 to 10 s", "1 to 10 min");
+        assert_eq!(values(&capture, Key::Age), [new, seconds, new, none, old, none, new]);
+        capture.meta.epochs.truncate(3);
+        assert_eq!(values(&capture, Key::Age)[4], "[not recorded]");
     }
 
     #[test]

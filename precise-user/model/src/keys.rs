@@ -24,7 +24,8 @@ crate::catalogue! {
     ///   source. A source file with the line is `line`.
     /// * `ip` is the instruction, `address` is the data that it accessed.
     /// * `object` is the memory that was accessed, by who touched it first: the functions whose
-    ///   page fault gave the process the page. The run must sample page faults as well.
+    ///   page fault gave the process the page, and `age` is how long ago that was. The run must
+    ///   sample page faults as well.
     /// * `type` is the type of the accessed object. The kind of operation is `op`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
@@ -91,6 +92,8 @@ crate::catalogue! {
         Region => entry("region", &["dso_daddr"], "Region", Some(Dimension::Address)),
         /// Functions whose page fault made the page of the data address, the innermost one first.
         Object => entry("object", &["first_touch"], "First touched by", Some(Dimension::Address)),
+        /// How long before the access that page fault was.
+        Age => entry("age", &["object_age"], "Touched before", Some(Dimension::Address)),
         /// Epoch.
         Epoch => entry("epoch", &["time"], "Epoch", None),
         /// Kernel or user.
@@ -197,6 +200,12 @@ impl Key {
         matches!(self, Self::Type | Self::Field)
     }
 
+    /// Returns whether rows have a value only after the page faults of their capture were looked up
+    /// ([`crate::first_touch::look_up`]).
+    pub const fn needs_touches(self) -> bool {
+        matches!(self, Self::Object | Self::Age)
+    }
+
     /// Parses the name of a key, ours or perf's. Upper and lower case are the same.
     ///
     /// # Errors
@@ -235,6 +244,7 @@ impl Key {
         // A page belongs to a process, and is called by the instruction that touched it.
         let beside = |key: &Self| match key {
             Self::Object => [Some(Dimension::Process), Some(Dimension::Ip)],
+            Self::Age => [Some(Dimension::Process), None],
             _ => [None; 2],
         };
         let all = keys.iter().flat_map(|key| [key.dimension()].into_iter().chain(beside(key)));

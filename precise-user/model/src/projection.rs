@@ -130,6 +130,7 @@ impl Projection {
             }
             Key::PageSize => Self::of(&[RowPart::PageSize]),
             // A page belongs to a process, and may have several faults one after the other.
+            Key::Age => Self::of(&[RowPart::Epoch, RowPart::Process, RowPart::Data, RowPart::PageSize]),
             Key::Object => Self::of(&[
                 RowPart::Epoch,
                 RowPart::Process,

@@ -279,12 +279,15 @@ impl RawValue {
             Key::PageSize => row.page_size.map_or(Self::NotGiven, Self::Bytes),
             Key::Variable => data(&|d| name(d.variable)),
             Key::Region => data(&|d| name(d.region)),
-            Key::Object => match capture.touches.as_ref().map(|touches| touches.of_row(capture, row)) {
-                Some(Ok(functions)) => Self::Name(functions),
-                Some(Err(Some(reason))) => Self::Unknown(reason),
-                Some(Err(None)) => Self::NotGiven,
-                None => Self::Unknown(Reason::NotRecorded),
-            },
+            Key::Object | Key::Age => {
+                match capture.touches.as_ref().map(|touches| touches.of_row(capture, row)) {
+                    Some(Ok(touch)) if key == Key::Object => Self::Name(touch.functions),
+                    Some(Ok(touch)) => touch.age.map_or(Self::Unknown(Reason::NotRecorded), Self::Name),
+                    Some(Err(Some(reason))) => Self::Unknown(reason),
+                    Some(Err(None)) => Self::NotGiven,
+                    None => Self::Unknown(Reason::NotRecorded),
+                }
+            }
         }
     }
 

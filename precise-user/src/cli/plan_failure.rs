@@ -43,7 +43,9 @@ pub fn plan_failure(error: PlanError) -> Failure {
         PlanError::ChainsWithAddresses => usage(
             "a capture can hold call chains (-g, --by stack) or data addresses (--by address), but not both",
         )
-        .advise("Make two captures: one with -g, one with --by address."),
+        .advise(
+            "Make two captures: one with -g, one with --by address. Only page faults can have both: add -e page-faults, and other events keep their addresses.",
+        ),
         PlanError::Lacking { .. } => usage(&sentence).advise("`precise list` shows which events have them."),
         PlanError::Granule(bytes) => usage(&format!("--granule {bytes} is not a power of two")),
         PlanError::Lines(_) => usage("--lines must be from 1 to 16M (8 bytes each)"),

@@ -240,7 +240,7 @@ impl<H: ToolHost> ToolServer<H> {
         }
         let keys = view.keys(&asked.values).map_err(failure_of)?;
         // Who touched pages first is found before samples are left out.
-        let way = (&asked.narrowing, keys.contains(&Key::Object));
+        let way = (&asked.narrowing, keys.iter().any(|key| key.needs_touches()));
         let way = serde_json::to_string(&way).unwrap_or_default();
         let asked_about = Asked { file, base, way, keys, narrowing: asked.narrowing, about };
         let mut capture = self.take(&asked_about.file, &asked_about)?;

@@ -8,6 +8,7 @@ use std::{ops::Range, sync::Arc};
 use precise_common::{cell::Cell, stack::none};
 use rustc_hash::FxHashMap;
 
+use crate::run::cell_slot::CellSlot;
 use crate::run::deadline::Deadline;
 use crate::symbols::{
     CodeQuery, DataQuery, Processes, Symbolizer, Wait,
@@ -41,6 +42,9 @@ pub struct AssemblerOptions {
     pub hierarchy: Hierarchy,
     /// Name of the machine that is sampled; empty if it is not known.
     pub host: String,
+    /// What the cells of each event have in the place of the data address, if a run groups by both
+    /// data addresses and call chains; empty in others.
+    pub slots: Vec<CellSlot>,
 }
 
 /// The identity of a code location, so that each location is resolved only once.

@@ -61,6 +61,7 @@ pub(crate) fn assembler(dimensions: &[Dimension]) -> Assembler {
         address_granule: 64,
         hierarchy: Hierarchy::V2,
         host: "host".to_owned(),
+        slots: Vec::new(),
     };
     let symbolizer = Symbolizer::spawn(SymbolOptions::default(), Reader::start().unwrap()).unwrap();
     let nowhere = Root("/no/such/root".into());

@@ -8,6 +8,7 @@ pub(crate) mod allocator;
 mod allowance;
 pub mod assemble;
 pub mod budget;
+pub mod cell_slot;
 pub mod child;
 pub mod cost;
 mod cpus;

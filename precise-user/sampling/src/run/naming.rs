@@ -29,6 +29,7 @@ use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::clock::{monotonic_ns, thread_cpu_ns};
 use crate::reader::{self, ReaderUse};
 use crate::run::budget::NamesBudget;
+use crate::run::cell_slot::SplitCells;
 use crate::run::heaviest::Heaviest;
 use crate::run::naming_thread::{NamedFirst, NamingThread, follow};
 use crate::symbols::process::HistoryLimits;
@@ -71,11 +72,16 @@ impl EpochWaiting {
     /// Returns the rows of all events.
     fn rows(&self, number: u32, assembler: &mut Assembler, processes: &Processes) -> Vec<Row> {
         let mut rows = Vec::new();
-        for (event, Drained { cells, chains }) in self.cells.iter().enumerate() {
-            let window = &self.window;
-            let cells =
-                EpochCells { epoch: number, event: event as u16, cells, window, chains, stacks: None };
-            rows.extend(assembler.rows(cells, processes));
+        for (event, drained) in self.cells.iter().enumerate() {
+            let Drained { cells, chains } = drained;
+            let (window, slot) = (&self.window, assembler.options().slots.get(event));
+            let of = EpochCells { epoch: number, event: event as u16, cells, window, chains, stacks: None };
+            rows.extend(match slot.map(|slot| slot.split(drained)) {
+                None => assembler.rows(of, processes),
+                Some(SplitCells { cells, stacks }) => {
+                    assembler.rows(EpochCells { cells: &cells, stacks: Some(&stacks), ..of }, processes)
+                }
+            });
         }
         rows
     }

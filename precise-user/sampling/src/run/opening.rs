@@ -165,7 +165,7 @@ pub(crate) fn open(
     let options = ProgramOptions {
         config: config(plan, &planned, planned.request.fields_at(request.precise), machine),
         slots: plan.table_cells,
-        stacks: if plan.dimensions.contains(&Dimension::Stack) { plan.stacks } else { 0 },
+        stacks: if plan.slot(&planned.request).has_chain() { plan.stacks } else { 0 },
         cgroup_from_sample,
         time_from_sample: request.wanted.time,
         read_path: plan.read_path,
@@ -306,6 +306,7 @@ fn decide(
             format!("{} exists on none of the selected CPUs", request.name),
         ));
     };
+    let chained = plan.slot(request).has_chain();
     for (step, level) in ladder.levels.iter().enumerate() {
         let fields = request.fields_at(*level);
         let wanted = WantedFields {
@@ -317,10 +318,12 @@ fn decide(
             page_size: planned.filter.needs.page_size || by_page_size(plan, fields),
             cgroup: cgroup_from_sample,
             raw: request.tagged.is_some(),
-            callchain: plan.dimensions.contains(&Dimension::Stack),
+            callchain: chained,
             // Older kernels refuse `bpf_get_stack` then, which the program must call there: see
             // `source::CALLS_FOR_CHAIN`.
-            kernel_chain_only: plan.unwinds() && machine.kernel.is_some_and(|it| it.at_least(6, 3)),
+            kernel_chain_only: chained
+                && plan.unwinds()
+                && machine.kernel.is_some_and(|it| it.at_least(6, 3)),
             // CLOCK_MONOTONIC is also the clock of the sideband and of the program's deadline.
             monotonic: true,
             ..WantedFields::default()
@@ -494,12 +497,15 @@ fn marks_exact(request: &EventRequest) -> bool {
 fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &MachineInfo) -> Config {
     let mut config =
         Config { address_mask: !(plan.address_granule - 1), stack_depth: plan.depth.into(), ..Config::EMPTY };
+    let slot = plan.slot(&planned.request);
     // Data source and outcome share their place in a cell, so the program must read only fields
     // that the event has.
     let has = |dimension: &&Dimension| match dimension {
         Dimension::Source => fields.data_source,
         Dimension::Outcome => fields.outcome,
         Dimension::PageSize => fields.address,
+        Dimension::Address => slot.has_address(),
+        Dimension::Stack => slot.has_chain(),
         _ => true,
     };
     for dimension in plan.dimensions.iter().filter(has) {

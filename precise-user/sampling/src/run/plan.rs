@@ -9,8 +9,9 @@ use precise_filter::Compiled;
 use precise_filter::pattern::Pattern;
 use precise_model::{Dimension, Precision};
 
+use super::cell_slot::CellSlot;
 use super::kill_switch::KillSwitch;
-pub use super::plan_builder::{PlanBuilder, with_chains};
+pub use super::plan_builder::PlanBuilder;
 pub use super::plan_error::PlanError;
 
 /// Default length of a run that has no other end.
@@ -203,6 +204,19 @@ impl Plan {
             Some(stream) if stream.chains && self.call_graph != CallGraph::FramePointers => stream.stack_copy,
             _ => 0,
         }
+    }
+
+    /// Returns what the cells of an event have in the place of the data address.
+    pub fn slot(&self, request: &EventRequest) -> CellSlot {
+        CellSlot::of(&self.dimensions, request)
+    }
+
+    /// Returns what the cells of each event have in the place of the data address, if they are not
+    /// all the same.
+    pub fn slots(&self) -> Vec<CellSlot> {
+        let both = [Dimension::Address, Dimension::Stack].iter().all(|of| self.dimensions.contains(of));
+        let events = self.events.iter().filter(|_| both);
+        events.map(|event| self.slot(&event.request)).collect()
     }
 
     /// Returns whether the program unwinds the user's part of call chains by tables.

@@ -3,6 +3,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use super::cell_slot::CellSlot;
 use super::kill_switch::KillSwitch;
 use super::plan::{
     BUDGET, CallGraph, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_DEPTH, MAX_LINES, MAX_RING_PAGES,
@@ -615,7 +616,7 @@ impl PlanBuilder {
         if self.call_chains && !dimensions.contains(&Dimension::Stack) {
             dimensions.push(Dimension::Stack);
         }
-        with_chains(dimensions)
+        with_chains(dimensions, requests, c2c)
     }
 }
 
@@ -640,13 +641,18 @@ fn cheap(has: impl Fn(fn(&Fields) -> bool) -> bool) -> Vec<Dimension> {
 ///
 /// # Errors
 ///
-/// Returns [`PlanError::ChainsWithAddresses`] if the dimensions also include data addresses: a cell
-/// has room for only one of the two.
-pub fn with_chains(mut dimensions: Vec<Dimension>) -> Result<Vec<Dimension>, PlanError> {
+/// Returns [`PlanError::ChainsWithAddresses`] if the dimensions also include data addresses, and no
+/// event has both in a cell; or if most addresses are left out (`c2c`), and their lines with them.
+fn with_chains(
+    mut dimensions: Vec<Dimension>,
+    requests: &[&EventRequest],
+    c2c: bool,
+) -> Result<Vec<Dimension>, PlanError> {
     if !dimensions.contains(&Dimension::Stack) {
         return Ok(dimensions);
     }
-    if dimensions.contains(&Dimension::Address) {
+    let both = |request: &&EventRequest| CellSlot::of(&dimensions, request) == CellSlot::Both;
+    if dimensions.contains(&Dimension::Address) && (c2c || !requests.iter().any(both)) {
         return Err(PlanError::ChainsWithAddresses);
     }
     for needed in [Dimension::Ip, Dimension::Process] {

@@ -127,8 +127,15 @@ fn call_chains_bring_what_they_need() {
         [Dimension::Cpu, Dimension::Stack, Dimension::Ip, Dimension::Process]
     );
     let (_tree, builder) = ibs();
-    let both = builder.event("loads").dimensions(vec![Dimension::Address]).call_chains(true).build();
-    assert!(matches!(both, Err(PlanError::ChainsWithAddresses)), "{both:?}");
+    let addresses = builder.dimensions(vec![Dimension::Address]).call_chains(true);
+    let loads = addresses.clone().event("loads");
+    for refused in [&loads, &addresses.event("c2c").event("page-faults")] {
+        let refused = refused.clone().build();
+        assert!(matches!(refused, Err(PlanError::ChainsWithAddresses)), "{refused:?}");
+    }
+    // A page fault has room for both in a cell; a timer's sample has no address.
+    let plan = loads.event("page-faults").event("cpu-clock").build().unwrap();
+    assert_eq!(plan.slots(), [CellSlot::Address, CellSlot::Both, CellSlot::Chain]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub enum PlanError {
     /// The number of frames is not possible.
     #[error("call chains of {0} frames: they have from 1 to {MAX_DEPTH}")]
     Depth(u32),
-    /// The run groups by both call chains and data addresses.
+    /// The run groups by both call chains and data addresses, and no cell has room for both.
     #[error("a capture can hold call chains or data addresses, but not both")]
     ChainsWithAddresses,
     /// No sample of these events has the dimension.

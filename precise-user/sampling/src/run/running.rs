@@ -115,6 +115,7 @@ impl Opened {
             address_granule: plan.address_granule,
             hierarchy: Hierarchy::V2,
             host: session.machine.machine.host.clone(),
+            slots: plan.slots(),
         };
         // Rows need only the name of their event; the rest is known at the end.
         let named =

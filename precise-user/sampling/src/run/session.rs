@@ -6,6 +6,7 @@ use caps::Capability;
 use tokio::time::{Instant, sleep_until};
 
 use super::{
+    cell_slot,
     child::{self, Held, RunningCommand},
     cpus::Cpus,
     deadline::Deadline,
@@ -71,6 +72,8 @@ pub(crate) struct Session {
     helpers: Option<Helpers>,
     /// A note if the run cannot leave out its own samples.
     with_own: Option<String>,
+    /// A note on events without call chains.
+    without_chains: Option<String>,
     /// A note on a table that is smaller than usual.
     fewer_cells: Option<String>,
     /// How long the CPUs of the run have been idle: until it began, and while it sampled. `None` if
@@ -171,6 +174,7 @@ impl Session {
         };
         let nameless = nameless(plan);
         let with_own = own::note(plan, &machine);
+        let without_chains = cell_slot::note(plan);
         let session = Self {
             machine,
             events,
@@ -191,6 +195,7 @@ impl Session {
             nameless,
             helpers,
             with_own,
+            without_chains,
             fewer_cells: plan.fewer_cells.clone(),
             idle_before: None,
             idle_of: if plan.target == Target::All { plan.cpus.clone() } else { Vec::new() },
@@ -418,6 +423,7 @@ impl Session {
             .chain(&self.pebs)
             .chain(&self.nameless)
             .chain(&self.with_own)
+            .chain(&self.without_chains)
             .chain(&self.fewer_cells)
             .cloned()
             .collect()

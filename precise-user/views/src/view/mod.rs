@@ -239,14 +239,16 @@ impl<'a> Input<'a> {
     fn has_values(&self, key: Key) -> Result<(), NoAnswer> {
         let is_there = |capture: &Capture| match key {
             key if key.needs_types() => capture.types.is_some(),
-            Key::Object => capture.touches.is_some(),
+            key if key.needs_touches() => capture.touches.is_some(),
             _ => true,
         };
         if self.base.into_iter().chain([self.capture]).all(is_there) {
             return Ok(());
         }
         let from = match key {
-            Key::Object => "found with the page faults of a whole capture, which this command does not keep",
+            key if key.needs_touches() => {
+                "found with the page faults of a whole capture, which this command does not keep"
+            }
             _ => "read from the debug information of binaries, which this command does not read",
         };
         let advice = format!("Write a capture, and group it with `precise report --by {key}`.");

@@ -56,6 +56,7 @@ impl ImportRun<'_> {
             address_granule,
             hierarchy: Hierarchy::PerfEvent,
             host: self.reader.features().host.clone(),
+            slots: Vec::new(),
         };
         let assembler =
             Assembler::new(assembler_options, symbolizer, Cgroups::recorded(), Owners::recorded());
