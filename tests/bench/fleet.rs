@@ -21,16 +21,17 @@ use precise_tests::usage::Usage;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let usage = "usage: bench-fleet PRECISE NODES HOURS ROWS";
+    let usage = "usage: bench-fleet PRECISE NODES HOURS CAPTURES ROWS";
     let precise = PathBuf::from(arguments.next().context(usage)?);
     let mut number = || -> Result<u32> { Ok(arguments.next().context(usage)?.parse()?) };
-    let (nodes, hours, rows) = (number()?, number()?, number()?);
+    let (nodes, hours, captures, rows) = (number()?, number()?, number()?, number()?);
     let folder = tempfile::tempdir()?;
     // Whole days that are over, so that one of them is compacted as well.
     let first = FleetDay(over().day().0 - 2).first();
-    let made = MadeFleet { seed: 1, nodes, services: 100, functions: 60, rows, first, deploy: 12 };
+    let made = MadeFleet { seed: 1, nodes, services: 100, functions: 60, captures, rows, first, deploy: 12 };
     write(&made, hours, folder.path())?;
-    let read = f64::from(nodes) * f64::from(hours) * f64::from(rows);
+    let files = u64::from(nodes) * u64::from(hours) * u64::from(captures);
+    let read = files as f64 * f64::from(rows);
 
     let mut compact = Command::new(&precise);
     compact.args(["fleet", "compact", "--since", &first.to_string()]).arg(folder.path());
@@ -43,7 +44,7 @@ fn main() -> Result<()> {
     };
     let hour = sum(&|part| part.table == FleetTable::Hour);
     println!(
-        "{nodes} nodes, {hours} hours: {read} rows of captures in {:.2} s of CPU time ({:.2} s): {:.2} M rows/s, at most {} MB",
+        "{nodes} nodes, {hours} hours: {read} rows of {files} captures in {:.2} s of CPU time ({:.2} s): {:.2} M rows/s, at most {} MB",
         used.cpu_seconds,
         used.seconds,
         read / used.cpu_seconds / 1e6,
@@ -65,8 +66,7 @@ fn main() -> Result<()> {
         );
     }
     ensure!(hour.0 > 0, "nothing was compacted");
-    let captures = u64::from(nodes) * u64::from(hours);
-    println!("captures    {:>12} bytes each", size(folder.path())? / captures);
+    println!("captures    {:>12} bytes each", size(folder.path())? / files);
     requests()
 }
 
@@ -88,7 +88,16 @@ fn requests() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let day = FleetDay::parse("2026-11-24").context("a day")?;
     let first = day.first();
-    let made = MadeFleet { seed: 1, nodes: NODES, services: 20, functions: 60, rows: 200, first, deploy: 12 };
+    let made = MadeFleet {
+        seed: 1,
+        nodes: NODES,
+        services: 20,
+        functions: 60,
+        captures: 1,
+        rows: 200,
+        first,
+        deploy: 12,
+    };
     write(&made, 48, folder.path())?;
     let requests = Arc::new(Requests {
         bucket: fleet_bucket(&ArchivePlace::parse(folder.path())?)?,

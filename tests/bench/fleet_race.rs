@@ -29,7 +29,8 @@ fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let [alone, raced] = ["alone", "raced"].map(|name| folder.path().join(name));
     let first = FleetDay(over().day().0 - 2).first();
-    let made = MadeFleet { seed: 1, nodes, services: 100, functions: 60, rows, first, deploy: 6 };
+    let made =
+        MadeFleet { seed: 1, nodes, services: 100, functions: 60, captures: 1, rows, first, deploy: 6 };
     let (truth, expected) = write(&made, hours, &alone)?;
     // The captures are the same files.
     let copied = Command::new("cp").args(["-al", "--"]).arg(&alone).arg(&raced).status()?;

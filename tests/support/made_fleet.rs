@@ -24,7 +24,9 @@ pub fn write(made: &MadeFleet, hours: u32, place: &Path) -> Result<FleetTruth> {
     let mut truth = FleetTruth::new();
     for node in 0..made.nodes {
         for hour in 0..hours {
-            put(&made.capture(node, hour, &mut truth)?, place)?;
+            for capture in made.all(node, hour, &mut truth)? {
+                put(&capture, place)?;
+            }
         }
     }
     Ok(truth)

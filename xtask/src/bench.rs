@@ -109,14 +109,17 @@ enum Bench {
     /// Measure the rows per second, the bytes per row and the memory of `precise fleet compact` on
     /// a generated fleet, and the time of questions to the tables of a large one
     Fleet {
-        /// Number of nodes, each with one capture per hour
-        #[arg(long, default_value_t = 300)]
+        /// Number of nodes
+        #[arg(long, default_value_t = 20)]
         nodes: u32,
         /// Number of hours
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 24)]
         hours: u32,
+        /// Number of captures of a node in an hour, which divides 60
+        #[arg(long, default_value_t = 6)]
+        captures: u32,
         /// Number of rows of a capture
-        #[arg(long, default_value_t = 3000)]
+        #[arg(long, default_value_t = 5000)]
         rows: u32,
         /// Number of nodes of the large fleet, each with 26 rows of each of 200 services in a day:
         /// 10,000 for 48 million rows
@@ -197,10 +200,10 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let mut bench = program("bench-fleet-race");
             process::run(bench.arg(precise).args(["1000", "24", "200", "50"]))
         }
-        Bench::Fleet { nodes, hours, rows, large, race: false } => {
+        Bench::Fleet { nodes, hours, captures, rows, large, race: false } => {
             let precise = release()?;
             let mut bench = program("bench-fleet");
-            bench.arg(&precise).args([nodes, hours, rows].map(|number| number.to_string()));
+            bench.arg(&precise).args([nodes, hours, captures, rows].map(|number| number.to_string()));
             process::run(&mut bench)?;
             let mut ask = program("bench-fleet-ask");
             process::run(ask.arg(precise).args([large.to_string().as_str(), "26"]))

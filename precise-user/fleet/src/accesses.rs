@@ -6,15 +6,20 @@ use precise_model::{EventInfo, Meta};
 use rustc_hash::FxHashMap;
 
 use crate::columns::{ACCESS_COLUMNS, AccessColumns, Columns, Stopped, short, text_places};
-use crate::fold::{Fold, InstructionOp, SampledInstruction, SymbolNames, once};
+use crate::fold::{Fold, once};
+use crate::functions::SymbolNames;
+use crate::keys::{InstructionOp, SampledInstruction};
+use crate::met::Met;
 
 /// The instructions of a capture whose rows are being added.
 pub(crate) struct RowInstructions {
     /// Whether each event of the capture samples accesses.
     of_event: Vec<bool>,
-    /// The ids of the functions of the batch that others are inlined into, by the places of the
+    /// The numbers of the functions of the batch that others are inlined into, by the places of the
     /// texts of those.
-    outermost: FxHashMap<u128, u64>,
+    outermost: FxHashMap<u128, u32>,
+    /// The numbers of the instructions of the batch, of each function the one that was met last.
+    met: Met<(SampledInstruction, u32)>,
 }
 
 fn samples_accesses(event: &EventInfo) -> bool {
@@ -24,7 +29,7 @@ fn samples_accesses(event: &EventInfo) -> bool {
 impl RowInstructions {
     pub fn of(meta: &Meta) -> Self {
         let of_event = meta.events.iter().map(samples_accesses).collect();
-        Self { of_event, outermost: FxHashMap::default() }
+        Self { of_event, outermost: FxHashMap::default(), met: Met::default() }
     }
 
     /// Returns the columns that are read beside those of [`Columns`].
@@ -35,6 +40,7 @@ impl RowInstructions {
     /// Forgets what is known of the texts of a batch: those of the next one have other places.
     pub fn begin_batch(&mut self) {
         self.outermost.clear();
+        self.met = Met::default();
     }
 
     /// Returns whether an event of the capture samples accesses.
@@ -42,14 +48,14 @@ impl RowInstructions {
         self.of_event.get(event as usize).is_some_and(|samples| *samples)
     }
 
-    /// Returns the number of a row's instruction in `fold`. `function` is the id of the row's
-    /// function, and `op` what the row's data source says that the access did.
+    /// Returns the number of a row's instruction in `fold`. `function` is the number of the
+    /// row's function, and `op` what the row's data source says that the access did.
     pub fn instruction(
         &mut self,
         fold: &mut Fold,
         (columns, own): (&Columns<'_>, &AccessColumns<'_>),
         row: usize,
-        (function, op): (u64, InstructionOp),
+        (function, op): (u32, InstructionOp),
     ) -> Result<u32, Stopped> {
         let op = if own.is_fetch(row) { InstructionOp::Fetch } else { op };
         let function = match own.inlined.number(row) {
@@ -61,10 +67,12 @@ impl RowInstructions {
                     let name = outermost.as_deref().map(short);
                     let innermost = columns.symbol(row);
                     let names = SymbolNames { name: name.unwrap_or(innermost.name), ..innermost };
-                    Ok::<_, Stopped>(fold.symbol(names))
+                    Ok::<_, Stopped>(fold.symbol(names)?)
                 })?
             }
         };
-        Ok(fold.place(SampledInstruction { function, place: own.place(columns, row), op })?)
+        let function = fold.functions.id(function);
+        let of = SampledInstruction { function, place: own.place(columns, row), op };
+        Ok(self.met.with(columns.function, row, of, || fold.place(of))?)
     }
 }

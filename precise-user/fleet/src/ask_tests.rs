@@ -252,11 +252,12 @@ fn latencies_are_those_of_the_captures() {
     assert_eq!(all.events.iter().map(|event| event.all.samples).sum::<u64>(), sums[&Vec::new()][0]);
     for event in &all.events {
         assert!(event.groups.is_empty() && event.left_out.groups == 0);
-        // 20 to 320 cycles; a node in fifty, here node 7, takes four times as long.
+        // A quarter each of 4 to 8, 60 to 159, 150 to 329 and 300 to 499 cycles; a node in fifty,
+        // here node 7, takes four times as long.
         let p50 = event.all.p50.unwrap();
         assert!((120.0..260.0).contains(&p50.cycles), "{p50:?}");
         let [from, to] = p50.interval;
-        assert!(from <= p50.low && p50.high <= to && to - from < 100, "{p50:?}");
+        assert!(from <= p50.low && p50.high <= to && to - from < 200, "{p50:?}");
         assert!(event.all.p90.unwrap().cycles <= event.all.p99.unwrap().cycles);
     }
     let levels = latency(&[FleetKey::Level], Some("shop/web3"));

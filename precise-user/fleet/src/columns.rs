@@ -4,7 +4,8 @@ use precise_capture::{Column, FlatValues};
 use precise_model::sampled::is_fetch;
 use serde::Deserialize;
 
-use crate::fold::{Full, SymbolNames};
+use crate::fold::Full;
+use crate::functions::SymbolNames;
 use crate::service::OwnerTexts;
 
 /// The longest name of a service or a function that is kept, in bytes.

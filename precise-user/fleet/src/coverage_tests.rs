@@ -12,8 +12,10 @@ use bytes::Bytes;
 
 use super::add_up::Sums;
 use super::encode::{self, EncodedPart};
-use super::fold::{EventKey, Fold, NodeKey, RowKey, SymbolTexts};
+use super::fold::{EventKey, Fold, NodeKey};
+use super::functions::SymbolNames;
 use super::hash::Random;
+use super::keys::RowKey;
 use super::spread::{GROUPS, Spread, percentile, share_change};
 use super::testing::MemoryBucket;
 use super::*;
@@ -76,19 +78,16 @@ fn fleet(seed: u64) -> Arc<dyn FleetBucket> {
             let number = Fold::text(&mut fold.services, &name).unwrap();
             let runs = busy * random.factor(0.4);
             for function in 0..FUNCTIONS {
-                let texts = SymbolTexts {
-                    name: format!("f{function}"),
-                    module: format!("/bin/{name}"),
-                    ..SymbolTexts::default()
-                };
-                let id = fold.symbol(texts.names());
+                let (function_name, module) = (format!("f{function}"), format!("/bin/{name}"));
+                let names = SymbolNames { name: &function_name, module: &module, ..SymbolNames::default() };
+                let number_of_function = fold.symbol(names).unwrap();
                 let own = runs * random.factor(0.6);
                 for (level, number_of_level) in levels.iter().enumerate() {
                     let count = random.poisson(own * mean(service, function, level as u32));
                     let row = RowKey {
                         service: number,
                         event,
-                        function: id,
+                        function: number_of_function,
                         level: *number_of_level,
                         node,
                         timed: true,
@@ -108,10 +107,8 @@ fn fleet(seed: u64) -> Arc<dyn FleetBucket> {
 /// Writes the tables of a day.
 fn written(mut fold: Fold) -> Arc<dyn FleetBucket> {
     let bucket = Arc::new(MemoryBucket::default());
-    fold.rank();
-    fold.add_up();
-    let mut symbols: Vec<_> = fold.symbols.clone().into_iter().collect();
-    symbols.sort_unstable_by_key(|(id, _)| *id);
+    fold.finish();
+    let symbols: Vec<_> = fold.functions.named().collect();
     let mut parts = Vec::new();
     let mut put = |part: Option<EncodedPart>, tier| {
         let part = part.unwrap();

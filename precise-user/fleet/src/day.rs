@@ -12,11 +12,10 @@ use rustc_hash::FxHashSet;
 use crate::add_up::{BESIDE, Sums};
 use crate::bucket::{FleetBucket, FleetError, with_ranges};
 use crate::encode::{self, EncodedPart};
-use crate::fold::{
-    EventKey, Fold, Full, InstructionKey, InstructionOp, LatencyKey, NodeKey, RowKey, SampledInstruction,
-    SymbolNames, cycles,
-};
+use crate::fold::{EventKey, Fold, Full, NodeKey, cycles};
+use crate::functions::SymbolNames;
 use crate::hour::FleetDay;
+use crate::keys::{InstructionKey, InstructionOp, LatencyKey, RowKey, SampledInstruction};
 use crate::ledger::LedgerSums;
 use crate::making::{Made, next, of_inputs, write};
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
@@ -240,8 +239,7 @@ impl Making<'_> {
 
     /// Writes what was added up of a table, and empties `fold`.
     fn flush(&mut self, table: FleetTable, fold: &mut Fold) -> Result<(), FleetError> {
-        fold.rank();
-        fold.add_up();
+        fold.finish();
         let hour = self.day.first();
         if table == FleetTable::Latency {
             let part = encode::latencies(FleetTable::DayLatency, fold, hour)?;
@@ -296,7 +294,7 @@ impl Making<'_> {
     }
 
     fn flush_ledger(&mut self, fold: &mut Fold) -> Result<(), FleetError> {
-        fold.rank();
+        fold.finish();
         self.write(encode::ledger(FleetTable::DayLedger, fold, self.day.first())?, None)?;
         fold.empty();
         self.written += 1;
@@ -308,16 +306,18 @@ impl Making<'_> {
         self.written = 0;
         let mut known = FxHashSet::default();
         for part in manifests.iter().flat_map(|of| of.of_table(FleetTable::Symbols)) {
+            let mut added = Ok(0);
             read_part(self.bucket, part, &FleetPick::default(), &SYMBOLS, |batch| {
                 for row in batch.rows() {
                     let Some(id) = batch.number(0, row) else { continue };
-                    if known.insert(id) {
+                    if added.is_ok() && known.insert(id) {
                         let [name, module, build_id, reason] =
                             [1, 2, 3, 4].map(|at| batch.text(at, row).unwrap_or_default());
-                        fold.symbol(SymbolNames { name, module, build_id, reason });
+                        added = fold.symbol(SymbolNames { name, module, build_id, reason });
                     }
                 }
             })?;
+            added.map_err(|full| too_many(FleetTable::Symbols, &full))?;
             if fold.bytes() > self.memory {
                 self.flush_symbols(fold)?;
             }
@@ -326,10 +326,12 @@ impl Making<'_> {
     }
 
     fn flush_symbols(&mut self, fold: &mut Fold) -> Result<(), FleetError> {
-        let mut all: Vec<_> = fold.symbols.drain().collect();
-        all.sort_unstable_by_key(|(id, _)| *id);
+        fold.finish();
+        let all: Vec<_> = fold.functions.named().collect();
+        let part = encode::symbols(&all)?;
+        drop(all);
         fold.empty();
-        self.write(encode::symbols(&all)?, None)?;
+        self.write(part, None)?;
         self.written += 1;
         Ok(())
     }
@@ -384,6 +386,8 @@ struct GroupTexts {
     ops: Met<InstructionOp>,
     /// The event of the row before, by the places of its texts. Rows are in the order of events.
     event: Option<([Option<u64>; 3], u32)>,
+    /// The function of the row before, with its id. Rows of an event are in the order of ids.
+    function: Option<(u64, u32)>,
     /// The instruction of the row before.
     instruction: Option<(SampledInstruction, u32)>,
 }
@@ -471,10 +475,24 @@ impl GroupTexts {
                 fold.node(NodeKey { node: node.to_owned(), cluster: cluster.to_owned() })
             })?;
             let (timed, sums) = sums(own, row);
-            let function = function.number(row).unwrap_or(0);
+            let function = texts.function(fold, function, row)?;
             fold.rows.push((RowKey { service, event, function, level, node, timed }.pack(), sums));
             Ok(())
         })
+    }
+
+    /// Returns the number of a row's function.
+    #[inline]
+    fn function(&mut self, fold: &mut Fold, function: &FlatValues, row: usize) -> Result<u32, Full> {
+        let id = function.number(row).unwrap_or(0);
+        match self.function {
+            Some((of, number)) if of == id => Ok(number),
+            _ => {
+                let number = fold.function(id)?;
+                self.function = Some((id, number));
+                Ok(number)
+            }
+        }
     }
 
     fn level(&mut self, fold: &mut Fold, level: &FlatValues, row: usize) -> Result<u32, Full> {
@@ -500,7 +518,7 @@ impl GroupTexts {
                 .found(cluster, row, |text| Fold::text(&mut fold.clusters, text.unwrap_or_default()))?;
             let number = |of: &FlatValues| of.number(row).unwrap_or(0);
             let (group, bucket) = (number(group) as u8 & 31, number(bucket) as u8);
-            let function = number(function);
+            let function = texts.function(fold, function, row)?;
             let key = LatencyKey { service, event, function, level, cluster, group, bucket };
             fold.latencies.push((key.pack(), [number(count), number(weight)]));
             Ok(())

@@ -6,12 +6,11 @@ use precise_model::Interner;
 
 use crate::add_up::{Sums, sum_equal};
 use crate::bucket::FleetError;
-use crate::fold::{
-    EventKey, Fold, InstructionKey, InstructionOp, LatencyKey, NodeKey, RowKey, SampledInstruction,
-    SymbolTexts,
-};
+use crate::fold::{EventKey, Fold, NodeKey};
+use crate::functions::SymbolNames;
 use crate::hash::{Random, hash63, node_group};
 use crate::hour::FleetHour;
+use crate::keys::{InstructionKey, InstructionOp, LatencyKey, RowKey, SampledInstruction};
 use crate::ledger::LedgerSums;
 use crate::tables::{FleetTable, GROUP_ROWS, THINNER};
 
@@ -121,7 +120,7 @@ fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Encodes the rows of a fold that was ranked and added up.
+/// Encodes the rows of a fold that was finished.
 pub(crate) fn rows(
     table: FleetTable,
     fold: &Fold,
@@ -141,7 +140,7 @@ pub(crate) fn rows(
             event,
             unit,
             kind,
-            of.large(|r| Some(r.0.function)),
+            of.large(|r| Some(fold.functions.id(r.0.function))),
             of.texts(fold.levels.items.iter(), |r| r.0.level, true),
             of.texts(fold.nodes.items.iter().map(|key| &key.node), |r| r.0.node, true),
             of.small(|r| groups.get(r.0.node as usize).copied()),
@@ -158,7 +157,7 @@ pub(crate) fn rows(
 /// whether the samples have a latency.
 type GroupedKey = (u128, u32, u8, bool);
 
-/// Encodes the rows of a fold that was ranked and added up, by group of nodes instead of node.
+/// Encodes the rows of a fold that was finished, by group of nodes instead of node.
 pub(crate) fn grouped(
     fold: &Fold,
     rows: &[(u128, Sums)],
@@ -196,7 +195,7 @@ pub(crate) fn grouped(
             event,
             unit,
             kind,
-            of.large(|r| Some(r.0.function)),
+            of.large(|r| Some(fold.functions.id(r.0.function))),
             of.texts(fold.levels.items.iter(), |r| r.0.level, true),
             of.small(|r| Some(r.1.2.into())),
             of.large(|r| Some(r.2.count)),
@@ -208,7 +207,7 @@ pub(crate) fn grouped(
     by_service(FleetTable::DayGroup, fold, &all, |row| RowKey::of_without_node(row.0.0).service, columns)
 }
 
-/// Encodes the samples by instruction of a fold that was ranked and added up.
+/// Encodes the samples by instruction of a fold that was finished.
 pub(crate) fn instructions(
     table: FleetTable,
     fold: &Fold,
@@ -244,7 +243,7 @@ pub(crate) fn instructions(
     by_service(table, fold, &fold.instructions, |row| InstructionKey::of(row.0).service, columns)
 }
 
-/// Encodes the latencies of a fold that was ranked and added up.
+/// Encodes the latencies of a fold that was finished.
 pub(crate) fn latencies(
     table: FleetTable,
     fold: &Fold,
@@ -263,7 +262,7 @@ pub(crate) fn latencies(
             event,
             unit,
             kind,
-            of.large(|r| Some(r.0.function)),
+            of.large(|r| Some(fold.functions.id(r.0.function))),
             of.texts(fold.levels.items.iter(), |r| r.0.level, true),
             of.small(|r| Some(r.0.group.into())),
             of.small(|r| Some(r.0.bucket.into())),
@@ -275,7 +274,7 @@ pub(crate) fn latencies(
     by_service(table, fold, &fold.latencies, |row| LatencyKey::of(row.0).service, columns)
 }
 
-/// Encodes the ledger of a fold that was ranked.
+/// Encodes the ledger of a fold that was finished.
 pub(crate) fn ledger(
     table: FleetTable,
     fold: &Fold,
@@ -316,15 +315,15 @@ pub(crate) fn ledger(
 }
 
 /// Encodes symbols that are sorted by id.
-pub(crate) fn symbols(all: &[(u64, SymbolTexts)]) -> Result<Option<EncodedPart>, FleetError> {
-    let columns = |rows: &[(u64, SymbolTexts)]| {
+pub(crate) fn symbols(all: &[(u64, SymbolNames<'_>)]) -> Result<Option<EncodedPart>, FleetError> {
+    let columns = |rows: &[(u64, SymbolNames<'_>)]| {
         let of = Columns(rows);
         vec![
             of.large(|r| Some(r.0)),
-            of.own(|r| some(&r.1.name)),
-            of.own(|r| some(&r.1.module)),
-            of.own(|r| some(&r.1.build_id)),
-            of.own(|r| some(&r.1.reason)),
+            of.own(|r| some(r.1.name)),
+            of.own(|r| some(r.1.module)),
+            of.own(|r| some(r.1.build_id)),
+            of.own(|r| some(r.1.reason)),
         ]
     };
     encode(FleetTable::Symbols, all, columns)
@@ -360,7 +359,7 @@ pub(crate) fn thin(fold: &Fold, rows: &[(u128, Sums)], hour: FleetHour, tier: u8
         let parts = [
             service(of.service),
             event(of.event),
-            of.function,
+            fold.functions.id(of.function),
             level(of.level),
             node(of.node),
             u64::from(hour.0) << 9 | u64::from(tier) << 1 | u64::from(of.timed),

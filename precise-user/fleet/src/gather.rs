@@ -7,8 +7,9 @@ use precise_model::Interner;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bucket::{FleetBucket, FleetError};
-use crate::fold::{EventKey, InstructionOp, SampledInstruction};
+use crate::fold::EventKey;
 use crate::hour::FleetHour;
+use crate::keys::{InstructionOp, SampledInstruction};
 use crate::manifest::ManifestPart;
 use crate::met::{InCluster, Met, MetNodes, Texts};
 use crate::names::{FunctionName, names};

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use crate::add_up::Sums;
 use crate::bucket::{FleetBucket, FleetError};
 use crate::encode::{self, EncodedPart};
-use crate::fold::{EventKey, Fold, Full, LatencyKey, NodeKey, RowKey, SymbolTexts};
+use crate::fold::{EventKey, Fold, Full, NodeKey};
+use crate::functions::SymbolNames;
 use crate::hash::{Random, node_group};
 use crate::hour::FleetDay;
+use crate::keys::{LatencyKey, RowKey};
 use crate::making;
 use crate::manifest::{FleetManifest, FleetPeriod, ManifestPart};
 use crate::tables::{FleetTable, TIERS};
@@ -44,16 +46,14 @@ impl MadeDay {
             let wrong =
                 |Full(what): Full| FleetError::Encode { name: "made".to_owned(), what: what.to_owned() };
             let mut fold = self.fold(first, (first + 20).min(self.services)).map_err(wrong)?;
-            fold.rank();
-            fold.add_up();
+            fold.finish();
             let mut put = |part: Option<EncodedPart>, tier: Option<u8>| -> Result<(), FleetError> {
                 let Some(part) = part else { return Ok(()) };
                 let name = part.table.of_day(self.day, tier, &number.to_string());
                 parts.push(making::write(bucket, name, EncodedPart { tier, ..part })?);
                 Ok(())
             };
-            let mut symbols: Vec<_> = fold.symbols.drain().collect();
-            symbols.sort_unstable_by_key(|(id, _)| *id);
+            let symbols: Vec<_> = fold.functions.named().collect();
             put(encode::symbols(&symbols)?, None)?;
             put(encode::latencies(FleetTable::DayLatency, &fold, hour)?, None)?;
             if number == 0 {
@@ -102,12 +102,10 @@ impl MadeDay {
                         |random: &mut Random, most: u32| (random.next() % u64::from(most.max(1))) as u32;
                     let most = below(&mut random, self.functions) + 1;
                     let function = below(&mut random, most);
-                    let symbol = SymbolTexts {
-                        name: format!("service_{service}::function_{function}"),
-                        module: format!("/usr/bin/service-{service}"),
-                        ..SymbolTexts::default()
-                    };
-                    let function = fold.symbol(symbol.names());
+                    let name = format!("service_{service}::function_{function}");
+                    let module = format!("/usr/bin/service-{service}");
+                    let names = SymbolNames { name: &name, module: &module, ..SymbolNames::default() };
+                    let function = fold.symbol(names)?;
                     let level = levels.get(random.next() as usize % 3).copied().unwrap_or(0);
                     let key = RowKey { service: number, event, function, level, node, timed: true };
                     let count = 1 + random.next() % 40;

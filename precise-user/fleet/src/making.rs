@@ -13,9 +13,10 @@ use rustc_hash::FxHashSet;
 
 use crate::bucket::{FleetBucket, FleetError};
 use crate::encode::{self, EncodedPart, InputLine};
-use crate::fold::{Fold, RowKey};
+use crate::fold::Fold;
 use crate::hash::digits;
 use crate::hour::FleetHour;
+use crate::keys::RowKey;
 use crate::listing::RawFile;
 use crate::manifest::{FleetManifest, FleetPeriod, MOST_NAMED, ManifestPart, NamedInput, NamedReason};
 use crate::part::{FleetPick, read_part};
@@ -334,14 +335,13 @@ impl Making<'_> {
             of_inputs(lines.iter().map(|line| format!("{}\0{}\0{}", line.name, line.bytes, line.hash)));
         self.samples = lines.iter().fold(self.samples, |sum, line| sum.saturating_add(line.samples));
         self.inputs += lines.len() as u64;
-        fold.rank();
-        fold.add_up();
-        let mut symbols: Vec<_> = fold.symbols.drain().collect();
-        symbols.sort_unstable_by_key(|(id, _)| *id);
-        let of_rows = fold.rows.iter().map(|(key, _)| RowKey::of(*key).function);
+        fold.finish();
+        let mut of_rows: Vec<u32> = fold.rows.iter().map(|(key, _)| RowKey::of(*key).function).collect();
+        of_rows.dedup();
+        let of_rows = of_rows.into_iter().map(|number| fold.functions.id(number));
         let of_instructions = fold.places.items.iter().map(|of| of.function);
         let used: FxHashSet<u64> = of_rows.chain(of_instructions).collect();
-        symbols.retain(|(id, _)| used.contains(id));
+        let symbols: Vec<_> = fold.functions.named().filter(|(id, _)| used.contains(id)).collect();
         let encoded = [
             encode::rows(FleetTable::Hour, fold, &fold.rows, hour)?,
             encode::latencies(FleetTable::Latency, fold, hour)?,

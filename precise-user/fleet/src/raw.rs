@@ -12,11 +12,10 @@ use rustc_hash::FxHashMap;
 use crate::accesses::RowInstructions;
 use crate::add_up::Sums;
 use crate::columns::{AccessColumns, COLUMNS, Columns, Stopped, short, text_places};
-use crate::fold::{
-    EventKey, Fold, Full, InstructionKey, InstructionOp, LatencyKey, Mark, NodeKey, RowKey, cycles, once,
-};
+use crate::fold::{EventKey, Fold, Full, Mark, NodeKey, cycles, once};
 use crate::hash::node_group;
 use crate::hour::FleetHour;
+use crate::keys::{InstructionKey, InstructionOp, LatencyKey, RowKey};
 use crate::ledger::{LedgerSums, Portion};
 use crate::manifest::NamedReason;
 use crate::met::Met;
@@ -279,7 +278,7 @@ impl<'a> Reading<'a> {
             })?;
             let names =
                 text_places([columns.build_id, columns.module, columns.function, columns.reason], row);
-            let find = || Ok::<_, Full>(self.fold.symbol(columns.symbol(row)));
+            let find = || self.fold.symbol(columns.symbol(row));
             let function = functions.with(columns.function, row, names, find)?;
             let (level, op) = self.source(columns.source.number(row))?;
             let latency_sum = columns.latency_sum.number(row);

@@ -17,8 +17,10 @@ use crate::hour::FleetHour;
 
 /// A minute in nanoseconds.
 pub const MINUTE_NS: u64 = 60_000_000_000;
-/// Data sources of rows.
-const SOURCES: [u64; 4] = [L1, L3_HITM, RAM, REMOTE_RAM];
+/// Data sources of rows, each with the least latency in cycles and the number of latencies: about
+/// those of a server with two sockets. They decide how many rows of `latency` there are.
+const SOURCES: [(u64, u32, u32); 4] =
+    [(L1, 4, 5), (L3_HITM, 60, 100), (RAM, 150, 180), (REMOTE_RAM, 300, 200)];
 
 /// A bucket in memory, which may stop working.
 #[derive(Debug, Default)]
@@ -130,8 +132,8 @@ impl FleetBucket for MemoryBucket {
     }
 }
 
-/// A fleet whose nodes record all the time, each in a capture that begins 20 minutes after an hour
-/// and has six epochs of ten minutes.
+/// A fleet whose nodes record all the time, in captures of six epochs. The first capture of an hour
+/// begins 20 minutes after it.
 #[derive(Clone, Copy, Debug)]
 pub struct MadeFleet {
     /// Decides everything.
@@ -142,6 +144,8 @@ pub struct MadeFleet {
     pub services: u32,
     /// Number of functions of a service.
     pub functions: u32,
+    /// Number of captures that a node begins in an hour, which divides 60.
+    pub captures: u32,
     /// Number of rows of a capture.
     pub rows: u32,
     /// The first hour.
@@ -168,7 +172,7 @@ impl MadeFleet {
     /// A small fleet.
     pub fn small() -> Self {
         let first = FleetHour::parse("2026-11-24T20").unwrap_or(FleetHour(0));
-        Self { seed: 1, nodes: 12, services: 7, functions: 9, rows: 60, first, deploy: 3 }
+        Self { seed: 1, nodes: 12, services: 7, functions: 9, captures: 1, rows: 60, first, deploy: 3 }
     }
 
     /// Returns the name of a node.
@@ -176,13 +180,22 @@ impl MadeFleet {
         format!("node-{node:05}")
     }
 
-    /// Makes the capture of a node that begins in an hour, and adds what is in it to `truth`.
+    /// Makes the first capture of a node that begins in an hour, and adds what is in it to `truth`.
     ///
     /// # Errors
     ///
     /// Returns an error if the capture cannot be written, which is a bug.
     pub fn capture(&self, node: u32, hour: u32, truth: &mut FleetTruth) -> io::Result<MadeCapture> {
-        self.skewed(node, hour, 0, truth)
+        self.part(node, (hour, 0), 0, truth)
+    }
+
+    /// Makes all captures of a node that begin in an hour, like [`Self::capture`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a capture cannot be written, which is a bug.
+    pub fn all(&self, node: u32, hour: u32, truth: &mut FleetTruth) -> io::Result<Vec<MadeCapture>> {
+        (0..self.captures).map(|part| self.part(node, (hour, part), 0, truth)).collect()
     }
 
     /// Makes a capture like [`Self::capture`], of a node whose clock is some minutes ahead.
@@ -197,26 +210,49 @@ impl MadeFleet {
         minutes: i64,
         truth: &mut FleetTruth,
     ) -> io::Result<MadeCapture> {
+        self.part(node, (hour, 0), minutes, truth)
+    }
+
+    /// Makes a capture of an hour by its number in it.
+    fn part(
+        &self,
+        node: u32,
+        (hour, part): (u32, u32),
+        minutes: i64,
+        truth: &mut FleetTruth,
+    ) -> io::Result<MadeCapture> {
         let hour = FleetHour(self.first.0 + hour);
-        let begin =
-            (hour.start_ns() + 20 * MINUTE_NS).saturating_add_signed(minutes * MINUTE_NS.cast_signed());
-        let capture = self.model(node, hour, begin, truth);
+        let long = self.long_ns();
+        let due = hour.start_ns() + 20 * MINUTE_NS + u64::from(part) * long;
+        let begin = due.saturating_add_signed(minutes * MINUTE_NS.cast_signed());
+        let seed = self.seed ^ u64::from(part) << 56 ^ u64::from(node) << 32 ^ u64::from(hour.0);
+        let capture = self.model((node, hour), (begin, seed), truth);
         let host = Self::node(node);
         let clock = DateTime::from_timestamp_nanos(begin.cast_signed()).format("%Y%m%dT%H%M%SZ").to_string();
         let day = clock.split('T').next().unwrap_or_default();
         let name = format!("prod-{host}-{day}/{clock}-{host}-precise.parquet");
-        let modified_ns = hour.start_ns() + 80 * MINUTE_NS + 30_000_000_000;
+        let modified_ns = due + long + 30_000_000_000;
         Ok(MadeCapture { name, bytes: written(&capture)?, modified_ns })
     }
 
-    fn model(&self, node: u32, hour: FleetHour, begin: u64, truth: &mut FleetTruth) -> Capture {
-        let mut random = Random(self.seed ^ u64::from(node) << 32 ^ u64::from(hour.0));
+    /// Returns how long a capture is, in nanoseconds.
+    fn long_ns(&self) -> u64 {
+        60 * MINUTE_NS / u64::from(self.captures.max(1))
+    }
+
+    fn model(
+        &self,
+        (node, hour): (u32, FleetHour),
+        (begin, seed): (u64, u64),
+        truth: &mut FleetTruth,
+    ) -> Capture {
+        let mut random = Random(seed);
         let mut builder = CaptureBuilder::new();
-        let ten = 10 * MINUTE_NS;
+        let long = self.long_ns() / 6;
         let meta = builder.meta();
         (meta.machine.host, meta.start_unix_ns) = (Self::node(node), begin);
         meta.epochs =
-            (0..6).map(|epoch| Epoch { start_ns: epoch * ten, end_ns: (epoch + 1) * ten }).collect();
+            (0..6).map(|epoch| Epoch { start_ns: epoch * long, end_ns: (epoch + 1) * long }).collect();
         for event in &mut meta.events {
             event.name = "loads".to_owned();
             if node.is_multiple_of(3) {
@@ -239,16 +275,16 @@ impl MadeFleet {
             // The first functions of a service take most of the time.
             let hot = below(self.functions) + 1;
             let function = below(hot);
-            let (epoch, source) = (below(6), SOURCES[below(4) as usize]);
+            let (epoch, (source, least, latencies)) = (below(6), SOURCES[below(4) as usize]);
             // Every fiftieth node has a noisy neighbour.
             let noisy = if node % 50 == 7 { 4 } else { 1 };
-            let (samples, latency) = (u64::from(1 + below(40)), noisy * (20 + below(300)));
+            let (samples, latency) = (u64::from(1 + below(40)), noisy * (least + below(latencies)));
             let name = format!("web{service}::f{function}");
             let ip = 0x1000 + u64::from(function) * 64;
             let cell = builder.cell().epoch(epoch).samples(samples).latency(latency).data_src(source);
             let cell = cell.cgroup(u64::from(service) + 1, &format!("/kubepods/{service:04}"));
             let _ = cell.code(ip, &format!("/bin/web{service}"), &name, "", 0);
-            let at = FleetHour::of_ns(begin + u64::from(epoch) * ten);
+            let at = FleetHour::of_ns(begin + u64::from(epoch) * long);
             let total = truth.entry((at, format!("shop/web{service}"), name)).or_default();
             for (total, more) in total.iter_mut().zip([1, 1000, u64::from(latency)]) {
                 *total += samples * more;

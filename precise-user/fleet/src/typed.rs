@@ -10,7 +10,7 @@ use precise_model::accesses::{MAX_FUNCTIONS, NO_ACCESS, NO_CODE, NO_FUNCTION, NO
 use precise_model::sampled::SampledAccess;
 use rustc_hash::FxHashMap;
 
-use crate::fold::{InstructionOp, SampledInstruction};
+use crate::keys::{InstructionOp, SampledInstruction};
 use crate::names::FunctionName;
 
 /// A function in a file.
