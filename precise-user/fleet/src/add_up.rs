@@ -86,7 +86,7 @@ pub(crate) fn sum_up<const N: usize, K: KeyParts<N>, V: Summed>(
         rows.sort_unstable_by_key(|(key, _)| *key);
         return sum_equal(rows);
     }
-    let short = |((key, _), at): (&(u128, V), u32)| (narrow.pack_short(replaced(*key)), at);
+    let short = |((key, _), at): (&(u128, V), u32)| (narrow.pack(replaced(*key)), at);
     let mut order: Vec<(u64, u32)> = rows.iter().zip(0..).map(short).collect();
     sort(&mut order);
     let equal = |(a, _): &(u64, u32), (b, _): &(u64, u32)| a == b;
@@ -96,7 +96,7 @@ pub(crate) fn sum_up<const N: usize, K: KeyParts<N>, V: Summed>(
         let mut found = places.iter().filter_map(|(short, at)| Some((*short, rows.get(*at as usize)?.1)));
         let Some((short, mut total)) = found.next() else { continue };
         found.for_each(|(_, more)| total.add(&more));
-        summed.push((K::WIDTHS.pack(narrow.short_parts(short)), total));
+        summed.push((K::WIDTHS.pack(narrow.parts(short)), total));
     }
     // The old list keeps its room.
     rows.clear();
@@ -142,13 +142,13 @@ mod tests {
     fn rows_are_in_order_and_added_up() {
         let mut random = Random(1);
         let widths = Pair::WIDTHS;
-        for (count, different) in [(0, 1), (1, 1), (2, 2), (5, 1), (1000, 30), (3000, 900)] {
+        for (count, different) in [(0, 1), (1, 1), (2, 2), (5, 1), (1000, 30), (1000, 1 << 19), (3000, 900)] {
             let mut rows: Vec<(u128, Sums)> = Vec::new();
             for at in 0..count {
                 let parts = [(random.next() % different) as u32, (random.next() % 2) as u32];
                 rows.push((
                     widths.pack(parts),
-                    Sums { count: 1, weight: at, latency_sum: 0, latency_max: 1 },
+                    Sums { count: 1, weight: at, latency_sum: 0, latency_max: at as u32 },
                 ));
             }
             // The larger a number is, the sooner comes what it stands for.
@@ -161,10 +161,15 @@ mod tests {
             }
             let expected: Vec<_> = expected.into_iter().collect();
             let first = KeyPart::of(different as usize, Some(&places));
-            for second in [KeyPart::plain(1), KeyPart::plain(65)] {
-                let mut summed = rows.clone();
-                sum_up::<2, Pair, _>(&mut summed, [first, second]);
-                assert_eq!(summed, expected, "{count} rows, {second:?}");
+            // As in an hour, in any order; and as in a day, in the order of what numbers stand for.
+            let mut sorted = rows.clone();
+            sorted.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
+            for rows in [rows, sorted] {
+                for second in [KeyPart::plain(1), KeyPart::plain(65)] {
+                    let mut summed = rows.clone();
+                    sum_up::<2, Pair, _>(&mut summed, [first, second]);
+                    assert_eq!(summed, expected, "{count} rows, {second:?}");
+                }
             }
         }
     }

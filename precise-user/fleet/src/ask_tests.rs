@@ -260,6 +260,19 @@ fn latencies_are_those_of_the_captures() {
         assert!(from <= p50.low && p50.high <= to && to - from < 200, "{p50:?}");
         assert!(event.all.p90.unwrap().cycles <= event.all.p99.unwrap().cycles);
     }
+    // Of a level alone, where there are many samples near the median, it is known better.
+    for group in latency(&[FleetKey::Level], None).events.iter().flat_map(|event| &event.groups) {
+        let own = match group.values[0].as_deref() {
+            Some("L1 hit") => 4.0..9.0,
+            Some("L3 hit") => 60.0..160.0,
+            Some("RAM hit") => 150.0..330.0,
+            _ => 300.0..500.0,
+        };
+        let p50 = group.p50.unwrap();
+        let [from, to] = p50.interval;
+        assert!(own.contains(&p50.cycles), "{:?}: {p50:?}", group.values);
+        assert!(((to - from) as f64) < own.end - own.start, "{:?}: {p50:?}", group.values);
+    }
     let levels = latency(&[FleetKey::Level], Some("shop/web3"));
     for event in &levels.events {
         assert_eq!(event.groups.len(), 4);

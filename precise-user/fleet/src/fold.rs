@@ -17,7 +17,8 @@ use crate::ledger::LedgerSums;
 /// The most functions.
 const MOST_FUNCTIONS: usize = 1 << FUNCTION;
 
-/// There are more services, events, levels, nodes or clusters than keys have room for.
+/// There are more services, events, functions, levels, nodes, clusters or instructions than keys
+/// have room for.
 #[derive(Debug)]
 pub(crate) struct Full(pub &'static str);
 

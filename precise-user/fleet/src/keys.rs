@@ -1,5 +1,7 @@
 //! The keys of rows that are added up: the numbers of their parts, packed into 128 bits.
 
+use std::ops::{BitOr, Shl, Shr};
+
 /// How many bits the parts of a key take. The first part is in the highest bits, so that keys are
 /// in the order of their parts.
 #[derive(Clone, Copy, Debug)]
@@ -11,36 +13,43 @@ impl<const N: usize> Widths<N> {
         self.0.iter().sum()
     }
 
+    /// Packs parts into a number that has room for them.
     #[inline(always)]
-    pub fn pack(&self, parts: [u32; N]) -> u128 {
-        self.0.iter().zip(parts).fold(0, |key, (bits, part)| key << bits | u128::from(part))
+    pub fn pack<T: KeyWord>(&self, parts: [u32; N]) -> T {
+        self.0.iter().zip(parts).fold(T::from(0), |key, (bits, part)| key << *bits | T::from(part))
     }
 
-    /// Packs parts that take at most 64 bits.
+    /// Returns the parts of a number that [`Self::pack`] made.
     #[inline(always)]
-    pub fn pack_short(&self, parts: [u32; N]) -> u64 {
-        self.0.iter().zip(parts).fold(0, |key, (bits, part)| key << bits | u64::from(part))
-    }
-
-    /// Returns the parts of a key that [`Self::pack_short`] made.
-    #[inline(always)]
-    pub fn short_parts(&self, mut key: u64) -> [u32; N] {
+    pub fn parts<T: KeyWord>(&self, mut key: T) -> [u32; N] {
         let mut parts = [0; N];
         for (part, bits) in parts.iter_mut().rev().zip(self.0.iter().rev()) {
-            *part = key as u32 & ((1 << bits) - 1);
-            key >>= bits;
+            *part = key.low() & ((1 << bits) - 1);
+            key = key >> *bits;
         }
         parts
     }
+}
 
+/// A number that parts are packed into.
+pub(crate) trait KeyWord:
+    Copy + From<u32> + Shl<u32, Output = Self> + Shr<u32, Output = Self> + BitOr<Output = Self>
+{
+    /// Returns the lowest 32 bits.
+    fn low(self) -> u32;
+}
+
+impl KeyWord for u64 {
     #[inline(always)]
-    pub fn parts(&self, mut key: u128) -> [u32; N] {
-        let mut parts = [0; N];
-        for (part, bits) in parts.iter_mut().rev().zip(self.0.iter().rev()) {
-            *part = key as u32 & ((1 << bits) - 1);
-            key >>= bits;
-        }
-        parts
+    fn low(self) -> u32 {
+        self as u32
+    }
+}
+
+impl KeyWord for u128 {
+    #[inline(always)]
+    fn low(self) -> u32 {
+        self as u32
     }
 }
 
@@ -220,10 +229,11 @@ mod tests {
         }
         let narrow = Widths([0, 3, 0, 61]);
         let parts = [0, 7, 0, u32::MAX];
-        assert_eq!(narrow.pack_short(parts), 7 << 61 | u64::from(u32::MAX));
-        assert_eq!(u128::from(narrow.pack_short(parts)), narrow.pack(parts));
+        assert_eq!(narrow.pack::<u64>(parts), 7 << 61 | u64::from(u32::MAX));
+        assert_eq!(u128::from(narrow.pack::<u64>(parts)), narrow.pack::<u128>(parts));
         let narrow = Widths([5, 0, 31, 12]);
         let parts = [0x15, 0, 0x5555_5555, 0xaaa];
-        assert_eq!(narrow.short_parts(narrow.pack_short(parts)), parts);
+        assert_eq!(narrow.parts(narrow.pack::<u64>(parts)), parts);
+        assert_eq!(narrow.parts(narrow.pack::<u128>(parts)), parts);
     }
 }

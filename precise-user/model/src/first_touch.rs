@@ -18,8 +18,8 @@ const HUGE_PAGE: u32 = 21;
 /// The most functions that the name of an object has: the one that touched it, and callers.
 const MOST_FUNCTIONS: usize = 5;
 
-/// How old memory is, each with the seconds that older memory has at least. As epochs have a length
-/// of a second or more, the shortest age says no more than the epoch.
+/// How old memory is, each with the seconds that older memory has at least. An age is the time from
+/// the begin of one epoch to that of another.
 pub(crate) const AGES: [(u64, &str); 6] = [
     (1, "under 1 s"),
     (10, "1 to 10 s"),

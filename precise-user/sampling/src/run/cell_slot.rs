@@ -1,5 +1,6 @@
 //! What cells have in the place of the data address, in runs that group by call chains.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use precise_common::cell::Cell;
@@ -50,15 +51,15 @@ impl CellSlot {
     }
 
     /// Returns the cells of an event with each part in its own place, and the ids of their chains.
-    pub fn split(self, drained: &Drained) -> SplitCells {
+    pub fn split(self, drained: &Drained) -> SplitCells<'_> {
         let Drained { cells, chains } = drained;
-        let mut split = SplitCells { cells: cells.clone(), stacks: Vec::new() };
         if self == Self::Address {
-            return split;
+            return SplitCells { cells: cells.into(), stacks: Vec::new() };
         }
-        split.stacks = cells.iter().map(|(_, cell)| cell.key.address).collect();
+        let stacks = cells.iter().map(|(_, cell)| cell.key.address).collect();
+        let mut cells = cells.clone();
         let mut first: HashMap<(u64, bool), Option<u64>> = HashMap::new();
-        for (_, Cell { key, .. }) in &mut split.cells {
+        for (_, Cell { key, .. }) in &mut cells {
             let (id, kernel) = (std::mem::take(&mut key.address), key.class().kernel());
             if self == Self::Both && id >= FIRST_ID {
                 let ip = first.entry((id, kernel)).or_insert_with(|| {
@@ -68,15 +69,15 @@ impl CellSlot {
                 (key.address, key.ip) = (key.ip, ip.unwrap_or(0));
             }
         }
-        split
+        SplitCells { cells: cells.into(), stacks }
     }
 }
 
 /// Cells with each part in its own place, and the ids of their call chains; no ids if the event
 /// takes no chains.
-pub struct SplitCells {
+pub struct SplitCells<'a> {
     /// `(cpu, cell)`.
-    pub cells: Vec<(usize, Cell)>,
+    pub cells: Cow<'a, [(usize, Cell)]>,
     /// The id of each cell's chain.
     pub stacks: Vec<u64>,
 }
@@ -134,7 +135,7 @@ mod tests {
         let entries = |entries: &[u64]| Arc::from(entries);
         drained.chains.insert(100, entries(&[CONTEXT_USER, 0x40, 0x50]));
         drained.chains.insert(101, entries(&[CONTEXT_KERNEL, KERNEL, KERNEL + 9, CONTEXT_USER, 0x60]));
-        let parts = |split: &SplitCells| -> Vec<(u64, u64)> {
+        let parts = |split: &SplitCells<'_>| -> Vec<(u64, u64)> {
             split.cells.iter().map(|(_, cell)| (cell.key.ip, cell.key.address)).collect()
         };
         let both = CellSlot::Both.split(&drained);
@@ -144,6 +145,6 @@ mod tests {
         assert_eq!(parts(&chain), [(0x7000, 0), (0x8000, 0), (0x40, 0)]);
         assert_eq!(chain.stacks, both.stacks);
         let address = CellSlot::Address.split(&drained);
-        assert_eq!((address.cells, address.stacks.len()), (drained.cells, 0));
+        assert_eq!((&*address.cells, address.stacks.len()), (&*drained.cells, 0));
     }
 }

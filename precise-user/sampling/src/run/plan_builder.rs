@@ -642,7 +642,7 @@ fn cheap(has: impl Fn(fn(&Fields) -> bool) -> bool) -> Vec<Dimension> {
 /// # Errors
 ///
 /// Returns [`PlanError::ChainsWithAddresses`] if the dimensions also include data addresses, and no
-/// event has both in a cell; or if most addresses are left out (`c2c`), and their lines with them.
+/// event has both in a cell; or if the run keeps only the addresses of some lines (`c2c`).
 fn with_chains(
     mut dimensions: Vec<Dimension>,
     requests: &[&EventRequest],
