@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use clap::Subcommand;
 
 use crate::lab::apt::Apt;
+use crate::lab::described::described_kernel;
 use crate::{build_ebpf, checkout, process};
 
 /// The environment variable with the path of the baseline object.
@@ -137,6 +138,13 @@ enum Bench {
         #[arg(long)]
         page: Option<PathBuf>,
     },
+    /// Measure how much of the code of a kernel of Debian has types, by its debug information and by
+    /// BTF alone
+    KernelTypes {
+        /// Take one function of so many
+        #[arg(long, default_value_t = 1)]
+        every: u32,
+    },
     /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
     /// script`
     Import {
@@ -223,6 +231,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             ]);
             process::run(bench.arg("--").arg(precise).arg(sources).arg(server).args(page))
         }
+        Bench::KernelTypes { every } => kernel_types(&["--release"], every),
         Bench::Import { size, distinct } => {
             let precise = release()?;
             let mut bench = program("bench-import");
@@ -234,6 +243,19 @@ pub fn run(args: &BenchArgs) -> Result<()> {
 /// Fails if this binary costs more, next to perf, than it may.
 pub fn quick(precise: &Path, rounds: usize) -> Result<()> {
     process::run(&mut compare(&[], precise, "quick", rounds))
+}
+
+/// Fails if less of a kernel's code has types than should: of that with variables in its debug
+/// information 90 %, by BTF alone 45 %.
+pub fn kernel_types(build: &[&str], every: u32) -> Result<()> {
+    let described = described_kernel(&checkout::target().join("lab"))?;
+    for (by, wanted) in [("debug-information", "90"), ("btf", "45")] {
+        let mut bench = process::cargo();
+        bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-kernel-types"]);
+        bench.args(build).arg("--").arg(&described).args([&every.to_string(), by, wanted]);
+        process::run(&mut bench)?;
+    }
+    Ok(())
 }
 
 /// Returns the command that asks the questions of these chapters.

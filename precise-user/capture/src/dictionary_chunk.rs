@@ -103,11 +103,17 @@ struct DistinctNumbers {
 }
 
 /// Returns how many different numbers a column of this many rows may have for a dictionary of it to
-/// be smaller than its values, which have `bits` bits. The places of values are packed; with the
-/// numbers themselves, they would be more bits.
-fn most_distinct(rows: usize, bits: usize) -> usize {
-    let places = rows.saturating_mul(bits_below(rows).into()) / bits;
-    rows.saturating_sub(places).min(MOST_NUMBERS)
+/// be smaller than its values, of which `largest` is the largest. What it costs are its numbers, and
+/// for each row the place of its number. Bytes of a number that are 0 cost nearly nothing: zstd
+/// takes them out.
+fn most_distinct(rows: usize, largest: u64) -> usize {
+    let bits = (u64::BITS - largest.leading_zeros()).next_multiple_of(8).max(8);
+    let most = |places: u32| {
+        let smaller = rows - rows.saturating_mul(places as usize) / bits as usize;
+        smaller.min(1 << places)
+    };
+    // Places of so many bits name at most so many numbers; above 2^17 it is too large anyway.
+    (0..bits.min(MOST_NUMBERS.ilog2() + 1)).map(most).max().unwrap_or(0)
 }
 
 impl DistinctNumbers {
@@ -161,7 +167,8 @@ pub(super) fn write_numbers<W: Write + Send>(
             _ => numbers.flat_map(u64::to_le_bytes).collect(),
         }
     };
-    let most = most_distinct(numbers.len(), width * 8);
+    let Some(largest) = numbers.clone().flatten().max() else { return Ok(false) };
+    let most = most_distinct(numbers.len(), largest);
     let mut distinct = DistinctNumbers { most, ..DistinctNumbers::default() };
     let rows = DictionaryRows::of(numbers.clone(), |number| distinct.place(number).filter(|_| dictionary));
     let (values, rows, ends) = match rows {
@@ -329,15 +336,19 @@ mod tests {
 
     #[test]
     fn most_different_numbers_have_no_dictionary() {
-        for (rows, bits, most) in [
-            (0, 64, 0),
-            (1, 64, 1),
-            (2, 64, 2),
-            (10_000, 64, 7813),
-            (100_000, 32, 46_875),
-            (1 << 20, 64, 1 << 17),
+        for (rows, largest, most) in [
+            (0, u64::MAX, 0),
+            (1, u64::MAX, 1),
+            (2, u64::MAX, 2),
+            (10_000, u64::MAX, 7969),
+            (100_000, u64::from(u32::MAX), 50_000),
+            // Numbers of 3 bytes, and of 1: small numbers need few places to be worth it.
+            (48_000, 70_000, 18_000),
+            (48_000, 200, 128),
+            (48_000, 0, 128),
+            (1 << 20, u64::MAX, 1 << 17),
         ] {
-            assert_eq!(most_distinct(rows, bits), most, "{rows} rows of {bits} bits");
+            assert_eq!(most_distinct(rows, largest), most, "{rows} rows up to {largest}");
             let mut distinct = DistinctNumbers { most, ..DistinctNumbers::default() };
             let all = (0..rows as u64).map(Some);
             assert_eq!(DictionaryRows::of(all, |number| distinct.place(number)).is_some(), rows <= most);

@@ -2,6 +2,7 @@
 //! tests/lab/README.md.
 
 pub mod apt;
+pub mod described;
 mod guest;
 mod initramfs;
 mod kernel;

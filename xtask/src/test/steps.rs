@@ -34,7 +34,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "ebpf",      required: true,  filtered: true,  run: ebpf,      about: "the embedded eBPF object is what its source makes" },
     Step { name: "unit",      required: true,  filtered: true,  run: unit,      about: "tests that need nothing but the source" },
     Step { name: "host",      required: true,  filtered: true,  run: host,      about: "tests on this machine's kernel" },
-    Step { name: "bench",     required: true,  filtered: false, run: bench,     about: "precise costs no more, next to perf, than it may" },
+    Step { name: "bench",     required: true,  filtered: false, run: bench,     about: "precise costs no more, next to perf, than it may; kernel code has types" },
     Step { name: "doc",       required: true,  filtered: false, run: doc,       about: "the source's documentation builds, and its links lead somewhere" },
     Step { name: "deny",      required: false, filtered: false, run: deny,      about: "licences and sources of all dependencies" },
     Step { name: "packages",  required: true,  filtered: false, run: packages,  about: "what is released installs, runs and goes again" },
@@ -106,6 +106,8 @@ fn host(run: &mut Run) -> Result<StepResult> {
 
 fn bench(_run: &mut Run) -> Result<StepResult> {
     const ROUNDS: usize = 3;
+    /// Of the functions of a kernel, those whose types are looked up.
+    const EVERY: u32 = 32;
     if !process::is_root() {
         return Ok(StepResult::Skipped("only root may profile the whole machine".into()));
     }
@@ -119,6 +121,7 @@ fn bench(_run: &mut Run) -> Result<StepResult> {
         "precise",
     ]))?;
     bench::quick(&checkout::target().join("debug/precise"), ROUNDS)?;
+    bench::kernel_types(&[], EVERY)?;
     Ok(StepResult::Passed)
 }
 

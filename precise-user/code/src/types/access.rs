@@ -12,6 +12,9 @@ use super::{
 
 /// Maximum number of arrays of arrays.
 const MAX_ARRAYS: usize = 16;
+/// The lowest address of a global variable at which linkers place a program that is linked to fixed
+/// addresses. The kernel is at the upper end of all addresses.
+pub(super) const LOWEST_GLOBAL: u64 = 0x40_0000;
 
 /// Returns the number of a general-purpose register; `None` for other registers.
 pub(super) fn number(register: Register) -> Option<RegisterNumber> {
@@ -55,7 +58,8 @@ enum SegmentKind {
 /// Returns the value of the address of a memory operand.
 pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Types) -> OperandTarget {
     let value = |register: Register| number(register).map(|number| state.get(number));
-    let (base, index) = (value(memory.base()), value(memory.index()));
+    let base = value(memory.base());
+    let mut scaled = value(memory.index()).map(|index| times(index, memory.scale()));
     let constant = memory.displacement().cast_signed();
     let absolute = base.is_none();
     let (base, segment) = match (base, memory.segment()) {
@@ -64,11 +68,19 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
         (_, Register::FS) => (UNKNOWN, SegmentKind::Unknown),
         // What leads to the copy of this CPU plus an address: `mov runqueues(%rax)`.
         (Some(ZERO), _) => (per_cpu(memory.displacement(), types).unwrap_or(ZERO), SegmentKind::Flat),
-        (Some(base), _) => (plus_displacement(base, constant), SegmentKind::Flat),
+        (Some(base), _) => match array_of(base, memory.displacement(), types) {
+            // The registers say which element: `mov table(%rdx),%eax`.
+            Some(array) => {
+                scaled = Some(scaled.map_or(base, |scaled| sum(base, scaled, types)));
+                (array, SegmentKind::Flat)
+            }
+            None => (plus_displacement(base, constant), SegmentKind::Flat),
+        },
         (None, _) => (global(memory.displacement(), types).unwrap_or(UNKNOWN), SegmentKind::Flat),
     };
-    let Some(index) = index else { return OperandTarget { address: base, indexed: None, segment, absolute } };
-    let scaled = times(index, memory.scale());
+    let Some(scaled) = scaled else {
+        return OperandTarget { address: base, indexed: None, segment, absolute };
+    };
     // Which of the two is the pointer does not matter to the machine.
     let (base, scaled) = match (base, scaled) {
         (KnownValue::Number(_), KnownValue::Pointer(_)) => {
@@ -83,6 +95,14 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
         _ => None,
     };
     OperandTarget { address: sum(base, scaled, types), indexed, segment, absolute }
+}
+
+/// Returns the pointer to the global variable at a displacement, if the base register is a number
+/// that was not followed: then it is an index.
+fn array_of(base: KnownValue, displacement: u64, types: &mut dyn Types) -> Option<KnownValue> {
+    (matches!(base, KnownValue::Number(_)) && displacement >= LOWEST_GLOBAL)
+        .then(|| global(displacement, types))
+        .flatten()
 }
 
 /// Returns the value of an address relative to the segment of the CPU's variables, and what that
@@ -292,6 +312,9 @@ pub(super) fn loaded(
     };
     let Some(pointer) = pointer else { return UNKNOWN };
     let Ok(place) = object(pointer, None, TypeOrigin::Flow, types) else { return UNKNOWN };
+    if place.global.is_some_and(|global| types.leads_to_cpu(global)) {
+        return ZERO;
+    }
     let to = pointer_at(place.ty, place.offset, types);
     to.map_or(UNKNOWN, |to| KnownValue::Pointer(Pointer::to(to, PointerSource::Flow)))
 }
@@ -316,6 +339,12 @@ pub(super) fn effective(
     let index = value(instruction.memory_index());
     let scaled = index.map(|index| times(index, instruction.memory_index_scale()));
     let joined = match (base, scaled) {
+        // `lea (%rdi,%rdi,2),%rax` multiplies by 3, and `lea (%rdi,%rdi,8),%rax` by 9.
+        (Some(base @ KnownValue::Number(_)), Some(_))
+            if instruction.memory_base() == instruction.memory_index() =>
+        {
+            times(base, instruction.memory_index_scale().saturating_add(1))
+        }
         (Some(base), Some(scaled)) => sum(base, scaled, types),
         (Some(only), None) | (None, Some(only)) => only,
         (None, None) => return address_of(constant, types),

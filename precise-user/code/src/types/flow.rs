@@ -1,9 +1,11 @@
 //! The data flow of one function, to its fixed point.
 
+use std::cmp::Reverse;
+
 use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::access;
+use super::access::{self, stack};
 use super::known::{KnownVariables, RSP};
 use super::later::LaterTypes;
 use super::step::Context;
@@ -44,6 +46,15 @@ pub fn accesses(
     };
     analysis.fix()?;
     Ok(analysis.find(&wanted.iter().copied().collect()))
+}
+
+/// Returns the depth of the stack that most states have, the largest of several.
+fn deepest_of_most(states: &[ValueState]) -> Option<i64> {
+    let mut counts: FxHashMap<i64, usize> = FxHashMap::default();
+    for depth in states.iter().filter_map(stack) {
+        *counts.entry(depth).or_default() += 1;
+    }
+    counts.into_iter().map(|(depth, count)| (count, Reverse(depth))).max().map(|(_, Reverse(depth))| depth)
 }
 
 struct Analysis<'a> {
@@ -125,7 +136,8 @@ impl Analysis<'_> {
     }
 
     /// Returns the state with which blocks begin that no instruction names: that of all indirect
-    /// jumps, or else of all calls, from which exceptions come.
+    /// jumps, or else of all calls, from which exceptions come. The stack is as deep there as at most
+    /// of these: the kernel calls its tracer before the function has a frame.
     fn elsewhere(&mut self) -> Option<ValueState> {
         let leaves = |control: FlowControl| {
             move |i: &Instruction| match control {
@@ -135,24 +147,25 @@ impl Analysis<'_> {
         };
         [FlowControl::IndirectBranch, FlowControl::Call].into_iter().find_map(|control| {
             let leaves = leaves(control);
-            let mut joined: Option<ValueState> = None;
+            let mut found: Vec<ValueState> = Vec::new();
             for (start, mut state) in self.entering.clone() {
                 let instructions = self.instructions;
-                let mut found: Vec<ValueState> = Vec::new();
                 self.execute(start, &mut state, |at, state, info, context| {
                     let Some(instruction) = instructions.get(at).filter(|i| leaves(i)) else { return };
                     let mut after = state.clone();
                     context.step(&instruction.decoded, info, at, &mut after);
                     found.push(after);
                 });
-                for after in found {
-                    match &mut joined {
-                        Some(joined) => drop(joined.join(&after, self.context.types)),
-                        None => joined = Some(after),
-                    }
-                }
             }
-            joined
+            let depth = deepest_of_most(&found);
+            let mut found = found.into_iter().filter(|state| stack(state) == depth);
+            let mut joined = found.next()?;
+            for other in found {
+                joined.join(&other, self.context.types);
+            }
+            // Which of these places it was is not known, so one value is not against another.
+            joined.forget_conflicts();
+            Some(joined)
         })
     }
 

@@ -57,6 +57,10 @@ impl<'a> KnownVariables<'a> {
                     if is_number(state.get(register), plus) {
                         continue;
                     }
+                    // The pointer leads to another place in the frame than the register does.
+                    if plus != 0 && matches!(state.get(register), KnownValue::Stack(_)) {
+                        continue;
+                    }
                     let Some(to) = held(variable, types) else { continue };
                     let pointer =
                         Pointer { offset: plus.wrapping_neg(), ..Pointer::to(to, PointerSource::Variable) };

@@ -2,7 +2,7 @@
 
 use iced_x86::{FlowControl, Instruction, InstructionInfo, Mnemonic, OpKind, Register};
 
-use super::access::{effective, global, loaded, number, per_cpu, stack, target, writes};
+use super::access::{LOWEST_GLOBAL, effective, global, loaded, number, per_cpu, stack, target, writes};
 use super::arithmetic::{difference, plus, sum, times};
 use super::known::{KnownVariables, RSP};
 use super::residue::Residue;
@@ -14,6 +14,16 @@ const RBP: RegisterNumber = 5;
 /// The registers that a called function may overwrite (System V ABI for x86-64, §3.2.1): rax, rcx,
 /// rdx, rsi, rdi, r8 to r11.
 pub(super) const CLOBBERED: [RegisterNumber; 9] = [RAX, 1, 2, 6, 7, 8, 9, 10, 11];
+
+/// How far below the rest of a frame the part that is aligned at run time is said to be. The true
+/// distance is not known, and no frame is as large.
+const REALIGNED: i64 = 1 << 32;
+
+/// Returns the stack pointer once it was rounded down to an alignment.
+fn realigned(old: KnownValue, mask: i64) -> Option<KnownValue> {
+    let KnownValue::Stack(at) = old else { return None };
+    (mask < 0 && mask.wrapping_neg().count_ones() == 1).then(|| KnownValue::Stack(at.wrapping_sub(REALIGNED)))
+}
 
 /// What a step needs beside the state.
 pub(super) struct Context<'a> {
@@ -126,12 +136,13 @@ impl Context<'_> {
             },
             Mnemonic::Pop => self.operand_in_memory(info, at, state),
             Mnemonic::Lea => cut(effective(instruction, state, self.types)),
-            Mnemonic::Xor | Mnemonic::Sub if zeroes(instruction) => ZERO,
+            Mnemonic::Xor | Mnemonic::Sub if is_with_itself(instruction) => ZERO,
             Mnemonic::Add => match constant {
                 Some(constant) => {
                     let variable = self.per_cpu(old, constant);
                     cut(variable.unwrap_or_else(|| plus(old, constant, self.types)))
                 }
+                None if is_with_itself(instruction) => cut(times(old, 2)),
                 None => {
                     let other = self.operand(instruction, 1, info, at, state);
                     cut(sum(old, other, self.types))
@@ -152,6 +163,7 @@ impl Context<'_> {
                 cut(times(state_of(instruction, 1, state).unwrap_or(UNKNOWN), factor))
             }
             Mnemonic::Shl => cut(times(old, 1_u32.checked_shl(u32::try_from(constant?).ok()?)?)),
+            Mnemonic::And if destination == RSP => realigned(old, constant?)?,
             Mnemonic::And => {
                 let zeros = constant.map_or(0, |mask| mask.trailing_zeros().min(31));
                 KnownValue::Number(Residue::multiples(1 << zeros))
@@ -168,9 +180,7 @@ impl Context<'_> {
     /// Returns the value of a constant, which may be the address of a global variable in a program
     /// that is linked to fixed addresses.
     fn number(&mut self, constant: i64) -> KnownValue {
-        /// The lowest address at which linkers place such a program.
-        const LOWEST: u64 = 0x40_0000;
-        let address = u64::try_from(constant).ok().filter(|address| *address >= LOWEST);
+        let address = Some(constant.cast_unsigned()).filter(|address| *address >= LOWEST_GLOBAL);
         let global = address.and_then(|address| global(address, self.types));
         global.unwrap_or(KnownValue::Number(Residue::exactly(constant)))
     }
@@ -247,8 +257,8 @@ fn moves_stack(instruction: &Instruction) -> Option<i64> {
         .then_some(change)
 }
 
-/// Returns whether an instruction makes its register 0.
-fn zeroes(instruction: &Instruction) -> bool {
+/// Returns whether both operands of an instruction are the same register.
+fn is_with_itself(instruction: &Instruction) -> bool {
     instruction.op1_kind() == OpKind::Register
         && instruction.op0_register() == instruction.op1_register()
         && instruction.op0_register() != Register::None

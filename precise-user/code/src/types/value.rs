@@ -122,6 +122,14 @@ impl ValueState {
         }
     }
 
+    /// Makes values about which paths disagree unknown ones.
+    pub fn forget_conflicts(&mut self) {
+        let values = self.registers.iter_mut().chain(self.slots.values_mut());
+        for value in values.filter(|value| matches!(value, KnownValue::Conflict | KnownValue::Astray)) {
+            *value = UNKNOWN;
+        }
+    }
+
     /// Joins the state of another path into this one. Returns whether this one changed.
     pub fn join(&mut self, other: &Self, types: &mut dyn Types) -> bool {
         let before = self.clone();

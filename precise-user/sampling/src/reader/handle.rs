@@ -19,8 +19,8 @@ use super::elf::Headers;
 use super::keeper::Keeper;
 use super::limit::{Limit, START_LIMIT, cpu_time};
 use super::protocol::{
-    FileId, FoundSymbol, FoundTypes, JitAnswer, MAX_ADDRESSES, OrderReply, ReaderRequest, Reply, Split,
-    SplitFile, WorkerOrder,
+    FileId, FoundSymbol, FoundTypes, FunctionCode, JitAnswer, MAX_ADDRESSES, OrderReply, ReaderRequest,
+    Reply, Split, SplitFile, WorkerOrder,
 };
 use super::unwind::UnwindInfo;
 use super::wire;
@@ -291,12 +291,10 @@ impl Reader {
         &mut self,
         (id, file): (FileId, &File),
         (split, supplement): (Split<'_>, Option<(FileId, &File)>),
-        start: u64,
-        code: &[u8],
-        wanted: &[u64],
+        code: &FunctionCode<'_>,
     ) -> Result<FoundTypes, Trouble> {
         let mut all = TypedCode::default();
-        for part in wanted.chunks(MAX_ADDRESSES) {
+        for part in code.wanted.chunks(MAX_ADDRESSES) {
             if self.levels.get(&id).is_some_and(|level| *level < Level::Lines) {
                 return Err(Trouble::Failed("it could not be read before".to_owned()));
             }
@@ -310,8 +308,9 @@ impl Reader {
                 file: id,
                 split,
                 supplement: supplement.map(|(id, _)| id),
-                start,
-                code: code.to_vec(),
+                start: code.start,
+                of: code.of,
+                code: code.bytes.to_vec(),
                 wanted: part.to_vec(),
             };
             let unknown = split == SplitFile::Unknown;

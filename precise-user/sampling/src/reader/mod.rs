@@ -38,7 +38,7 @@ mod worker;
 pub use confine::Confinement;
 pub use handle::{Reader, ReaderUse, Trouble, cpu_ns};
 pub use nursery::run_if_reader;
-pub use protocol::{FoundTypes, Split};
+pub use protocol::{CodeOwner, FoundTypes, FunctionCode, Split};
 pub(crate) use worker::convert;
 
 /// Reads bytes as an ELF file, as a perf map and as a name, with everything that the reader does

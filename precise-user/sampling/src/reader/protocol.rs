@@ -70,8 +70,10 @@ pub enum ReaderRequest {
         /// The file with supplementary debug information, to which `file` refers: the second
         /// descriptor, unless that is of `split`. No tool makes files with both.
         supplement: Option<FileId>,
-        /// The virtual address at which the function begins.
+        /// The address at which the function begins.
         start: u64,
+        /// Whose code it is.
+        of: CodeOwner,
         /// Its code.
         code: Vec<u8>,
         /// The wanted instructions, by their distance from the start: at most [`MAX_ADDRESSES`].
@@ -95,6 +97,29 @@ pub enum ReaderRequest {
     ReturnSites(Vec<u64>),
     /// Close these files.
     Forget(Vec<FileId>),
+}
+
+/// Whose code it is, and what its addresses are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CodeOwner {
+    /// A program's: its addresses are those of the file.
+    Program,
+    /// The kernel's: its addresses are those in memory, which are so many bytes above those of the
+    /// file (`CONFIG_RANDOMIZE_BASE`), and the segment of `gs` has the variables of each CPU.
+    Kernel(u64),
+}
+
+/// The code of a function, and which of its accesses to memory are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionCode<'a> {
+    /// The address at which it begins.
+    pub start: u64,
+    /// Whose code it is.
+    pub of: CodeOwner,
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// The wanted instructions, by their distance from the start.
+    pub wanted: &'a [u64],
 }
 
 /// The file that the debug information of a unit was split off to (`-gsplit-dwarf`).

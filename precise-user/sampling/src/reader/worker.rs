@@ -13,12 +13,12 @@ use rustc_hash::FxHashMap;
 use super::confine::{self, Confinement};
 use super::copy::{MAX_FILE, copy};
 use super::demangle::{bounded, demangle};
-use super::dwarf::{FunctionCode, Programs};
+use super::dwarf::Programs;
 use super::elf::{Headers, by_build_id};
 use super::jit::OpenPerfMaps;
 use super::protocol::{
-    FileId, FileLine, FoundSymbol, FoundTypes, Inlined, MAX_ADDRESSES, MAX_INLINED, ReaderRequest, Reply,
-    Split, SplitFile, Symbol,
+    FileId, FileLine, FoundSymbol, FoundTypes, FunctionCode, Inlined, MAX_ADDRESSES, MAX_INLINED,
+    ReaderRequest, Reply, Split, SplitFile, Symbol,
 };
 use super::{paths, unwind, wire};
 use precise_code::return_site::{BEFORE, BEHIND, ReturnSite};
@@ -123,8 +123,8 @@ impl Worker {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
             }
-            (ReaderRequest::Types { file: id, split, supplement, start, code, wanted }, Some(file)) => {
-                let code = FunctionCode { start, bytes: &code, wanted: &wanted };
+            (ReaderRequest::Types { file: id, split, supplement, start, of, code, wanted }, Some(file)) => {
+                let code = FunctionCode { start, of, bytes: &code, wanted: &wanted };
                 self.types((id, &file), (split, supplement, second), &code).map(Reply::Types)
             }
         };

@@ -65,7 +65,8 @@ pub struct Separate {
     pub id: FileId,
     /// The file.
     pub file: File,
-    elf: Headers,
+    /// Its headers.
+    pub elf: Headers,
     inode: Inode,
 }
 
@@ -440,7 +441,7 @@ impl OpenFiles {
     }
 
     /// Asks the server for the debug information with a build id, of the file at `path`.
-    fn served(&mut self, reader: &mut Reader, id: &BuildId, path: &str) -> Option<Rc<Separate>> {
+    pub fn served(&mut self, reader: &mut Reader, id: &BuildId, path: &str) -> Option<Rc<Separate>> {
         let server = self.server.as_mut()?;
         let file = match server.debug_info(id) {
             Ok(found) => found?,
@@ -466,7 +467,7 @@ impl OpenFiles {
     }
 
     /// Opens the file `name` below one of the debug folders, if it is an ELF file and `right`.
-    fn separate(
+    pub fn separate(
         &mut self,
         reader: &mut Reader,
         root: Option<&Path>,
@@ -480,22 +481,33 @@ impl OpenFiles {
                 Some(root) => open_in_root(root, &dir.join(name)),
             };
             let Ok(file) = file else { continue };
-            let Some(inode) = inode(&file) else { continue };
-            if let Some(known) = self.separate.get(&inode) {
-                if right(reader, &known.file, &known.elf) {
-                    return Some(known.clone());
-                }
-                continue;
-            }
-            let path = dir.join(name).display().to_string();
-            let Some(Some(elf)) = headers(reader, &file, &path, &mut self.troubles) else { continue };
-            if right(reader, &file, &elf) {
-                let found = Rc::new(Separate { id: reader.new_id(), file, elf, inode });
-                self.separate.insert(inode, found.clone());
+            if let Some(found) = self.separate_of(reader, file, &dir.join(name), &right) {
                 return Some(found);
             }
         }
         None
+    }
+
+    /// Returns a file with debug information of others, if it is an ELF file and `right`. `path` is
+    /// for notes.
+    pub fn separate_of(
+        &mut self,
+        reader: &mut Reader,
+        file: File,
+        path: &Path,
+        right: impl Fn(&mut Reader, &File, &Headers) -> bool,
+    ) -> Option<Rc<Separate>> {
+        let inode = inode(&file)?;
+        if let Some(known) = self.separate.get(&inode) {
+            return right(reader, &known.file, &known.elf).then(|| known.clone());
+        }
+        let elf = headers(reader, &file, &path.display().to_string(), &mut self.troubles)??;
+        if !right(reader, &file, &elf) {
+            return None;
+        }
+        let found = Rc::new(Separate { id: reader.new_id(), file, elf, inode });
+        self.separate.insert(inode, found.clone());
+        Some(found)
     }
 
     fn touch(&mut self, id: FileId) {

@@ -42,6 +42,7 @@ mod return_sites;
 mod shared_maps;
 pub mod table_cache;
 mod vaddr;
+mod vmlinux;
 mod worker;
 
 use std::path::{Path, PathBuf};

@@ -26,6 +26,7 @@ use super::query::{CodeQuery, DataQuery};
 use super::recent::Recent;
 use super::table_cache::TableCache;
 use super::vaddr::vaddr;
+use super::vmlinux;
 use crate::reader::protocol::{FileId, FileLine, Symbol};
 use crate::reader::{Reader, convert};
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
@@ -560,10 +561,7 @@ fn region_name(mapped: &Mapped, memory: bool) -> Cow<'_, str> {
 /// Returns the kernel image with line information, if a distribution's debug package has installed
 /// it.
 fn vmlinux(root: &Path) -> Option<PathBuf> {
-    let release = std::fs::read_to_string(root.join("proc/sys/kernel/osrelease")).ok()?;
-    let name = format!("vmlinux-{}", release.trim_end());
-    let dirs = ["boot", "usr/lib/debug/boot"];
-    dirs.iter().map(|dir| root.join(dir).join(&name)).find(|path| path.is_file())
+    vmlinux::installed(root).into_iter().map(|place| root.join(place)).find(|path| path.is_file())
 }
 
 /// Returns a copy of the vDSO image, which all processes of this word size share, and the length of

@@ -25,6 +25,7 @@ impl<'a> TypeTable<'a, '_> {
     pub fn facts(&mut self, start: u64) -> Result<FunctionFacts, Untyped> {
         let number = self.index.unit_at(start).ok_or(Untyped::NoDebugInfo)?;
         self.read_unit(number)?;
+        self.of_unit = Some(number);
         let function = self.index.unit(number).and_then(|unit| unit.function_at(start));
         let place = function.ok_or(Untyped::NoDebugInfo)?;
         let begins = self.index.start_of(number).ok_or(Untyped::NoDebugInfo)?;

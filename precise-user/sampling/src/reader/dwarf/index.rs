@@ -14,6 +14,7 @@ use precise_code::types::Untyped;
 use rustc_hash::FxHashMap;
 
 use super::location::{FrameBase, locate};
+use super::variables::VariableSymbol;
 use super::{Budget, Bytes, Entry, Place, Unit};
 
 /// Maximum number of units of a file.
@@ -39,7 +40,8 @@ pub(super) struct Index {
     /// Ranges of addresses with the number of their unit, by their start.
     ranges: Vec<(u64, u64, u32)>,
     read: FxHashMap<u32, UnitIndex>,
-    globals: BTreeMap<u64, Place>,
+    /// Global variables by address, with their size by the table of symbols, if that named them.
+    globals: BTreeMap<u64, (Place, u64)>,
     has_heads: bool,
     searched: bool,
 }
@@ -57,6 +59,8 @@ pub(super) struct UnitIndex {
     functions: Vec<(u64, u64, Place)>,
     /// The namespaces of types and variables that are in one.
     pub namespaces: FxHashMap<Place, Rc<str>>,
+    /// The variables of other units that this one declares, by the names of their symbols.
+    declared: FxHashMap<Box<[u8]>, Place>,
 }
 
 impl Index {
@@ -208,9 +212,19 @@ impl Index {
         (first && bytes <= MAX_SEARCHED).then(|| u32::try_from(self.heads.len()).unwrap_or(u32::MAX))
     }
 
-    /// Returns the global variable that begins last at or before an address, and where.
-    pub fn global(&self, address: u64) -> Option<(u64, Place)> {
-        self.globals.range(..=address).next_back().map(|(&start, &place)| (start, place))
+    /// Returns the global variable that begins last at or before an address: where, its entry, and
+    /// its size if a symbol has it, else 0.
+    pub fn global(&self, address: u64) -> Option<(u64, Place, u64)> {
+        self.globals.range(..=address).next_back().map(|(&start, &(place, size))| (start, place, size))
+    }
+
+    /// Adds the global variable of a symbol, which a unit declares. Returns whether it does.
+    pub fn declare(&mut self, unit: u32, (symbol, name): (VariableSymbol, &[u8])) -> bool {
+        let place = self.read.get(&unit).and_then(|unit| unit.declared.get(name)).copied();
+        if let Some(place) = place {
+            self.globals.insert(symbol.address, (place, symbol.size));
+        }
+        place.is_some()
     }
 
     /// Reads the functions and global variables of a unit.
@@ -234,12 +248,19 @@ impl Index {
             let place = Place(start.saturating_add(entry.offset().0));
             match entry.tag() {
                 dw::DW_TAG_subprogram => found.add(dwarf, unit, entry, place),
+                dw::DW_TAG_variable if is_declaration(entry) => {
+                    let name = [dw::DW_AT_linkage_name, dw::DW_AT_name].into_iter();
+                    let name = name.filter_map(|name| entry.attr_value(name)).next();
+                    if let Some(name) = name.and_then(|name| dwarf.attr_string(unit, name).ok()) {
+                        found.declared.insert(name.slice().into(), place);
+                    }
+                }
                 dw::DW_TAG_variable => {
                     if let Some(gimli::AttributeValue::Exprloc(expression)) =
                         entry.attr_value(dw::DW_AT_location)
                         && let Some(address) = locate(dwarf, unit, expression, FrameBase::Unknown).address
                     {
-                        self.globals.insert(address, place);
+                        self.globals.insert(address, (place, 0));
                     }
                 }
                 dw::DW_TAG_namespace
@@ -279,6 +300,12 @@ impl UnitIndex {
     pub fn function_at(&self, address: u64) -> Option<Place> {
         holder(&self.functions, address)
     }
+}
+
+/// Returns whether an entry declares a variable that another unit defines.
+fn is_declaration(entry: &Entry<'_>) -> bool {
+    let has = |name| entry.attr_value(name).is_some();
+    has(dw::DW_AT_declaration) && has(dw::DW_AT_external) && !has(dw::DW_AT_location)
 }
 
 /// Returns the value of the range that contains an address. Ranges rarely overlap.

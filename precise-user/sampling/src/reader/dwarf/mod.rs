@@ -10,6 +10,7 @@ mod sections;
 #[cfg(test)]
 pub(super) mod tests;
 mod types;
+mod variables;
 
 use std::cell::Cell;
 use std::collections::hash_map;
@@ -17,14 +18,15 @@ use std::fs::File;
 use std::io;
 
 use gimli::{EndianSlice, LittleEndian};
-use precise_code::types::{TypedCode, Untyped, typed, untyped};
+use precise_code::types::{FunctionFacts, TypedCode, Untyped, typed, untyped};
 use precise_code::{Instruction, decode};
 use rustc_hash::FxHashMap;
 
 use self::index::Index;
 use self::sections::SectionContents;
 use self::types::TypeTable;
-use super::protocol::{FileId, FoundTypes, MAX_ADDRESSES, Split};
+use self::variables::VariableSymbols;
+use super::protocol::{CodeOwner, FileId, FoundTypes, FunctionCode, MAX_ADDRESSES, Split};
 
 /// Maximum number of entries of debug information that one answer visits.
 const MAX_ENTRIES: u64 = 8 << 20;
@@ -104,16 +106,6 @@ impl Programs {
     }
 }
 
-/// The code of a function.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FunctionCode<'a> {
-    /// The virtual address at which it begins.
-    pub start: u64,
-    pub bytes: &'a [u8],
-    /// The wanted instructions, by their distance from the start.
-    pub wanted: &'a [u64],
-}
-
 /// The debug information of one file.
 #[derive(Debug)]
 struct Program {
@@ -121,6 +113,7 @@ struct Program {
     /// What dwz(1) put into another file, since several files have it.
     supplement: Option<(FileId, SectionContents)>,
     index: Index,
+    variables: VariableSymbols,
     /// What was split off, by file.
     split: FxHashMap<FileId, SplitProgram>,
     used: u64,
@@ -136,8 +129,14 @@ struct SplitProgram {
 
 impl Program {
     fn of(copy: &File) -> io::Result<Self> {
-        let (contents, index) = (SectionContents::of(copy)?, Index::default());
-        Ok(Self { contents, supplement: None, index, split: FxHashMap::default(), used: 0 })
+        Ok(Self {
+            contents: SectionContents::of(copy)?,
+            supplement: None,
+            index: Index::default(),
+            variables: VariableSymbols::default(),
+            split: FxHashMap::default(),
+            used: 0,
+        })
     }
 
     /// Reads the supplementary debug information from now on.
@@ -157,10 +156,10 @@ impl Program {
         }
         let budget = Budget::new();
         let mut table = match TypeTable::of(&dwarf, &mut self.index, &budget) {
-            Ok(table) => table,
+            Ok(table) => table.with(code.of, (&self.variables, &self.contents)),
             Err(why) => return Ok(code.untyped(why)),
         };
-        let Some((id, skeleton, name)) = table.skeleton(code.start) else {
+        let Some((id, skeleton, name)) = table.skeleton(code.in_file()) else {
             return Ok(code.typed_by(&mut table));
         };
         let (number, copy) = match split {
@@ -187,15 +186,36 @@ impl Program {
 }
 
 impl FunctionCode<'_> {
+    /// Returns the address in the file at which the function begins.
+    const fn in_file(&self) -> u64 {
+        match self.of {
+            CodeOwner::Program => self.start,
+            CodeOwner::Kernel(slide) => self.start.wrapping_sub(slide),
+        }
+    }
+
     fn wanted(&self) -> &[u64] {
         self.wanted.get(..self.wanted.len().min(MAX_ADDRESSES)).unwrap_or_default()
     }
 
     fn typed_by(&self, table: &mut TypeTable<'_, '_>) -> FoundTypes {
-        match table.facts(self.start) {
+        match table.facts(self.in_file()).map(|facts| self.in_memory(facts)) {
             Ok(facts) => FoundTypes::Code(typed(&self.decoded(), &facts, table, self.wanted())),
             Err(why) => self.untyped(why),
         }
+    }
+
+    /// Returns facts about the code where it is in memory.
+    fn in_memory(&self, mut facts: FunctionFacts) -> FunctionFacts {
+        if let CodeOwner::Kernel(slide) = self.of {
+            for variable in &mut facts.variables {
+                variable.start = variable.start.wrapping_add(slide);
+                variable.end = variable.end.wrapping_add(slide);
+            }
+            let returns = facts.returns.into_iter();
+            facts.returns = returns.map(|(to, ty)| (to.wrapping_add(slide), ty)).collect();
+        }
+        facts
     }
 
     fn untyped(&self, why: Untyped) -> FoundTypes {

@@ -10,7 +10,7 @@ use gimli::{DwarfPackage, DwoId, EndianSlice, LittleEndian, SectionId};
 
 use super::Bytes;
 use crate::reader::elf::{is_wide, le32, le64, read_up_to};
-use crate::reader::sections::Sections;
+use crate::reader::sections::{FileSection, Sections};
 
 /// The sections that are read, of those that a file has.
 const WANTED: [SectionId; 14] = [
@@ -43,6 +43,8 @@ const ZSTD: u32 = 2;
 pub(super) struct SectionContents {
     mapping: Mapping,
     sections: Vec<(SectionId, Content)>,
+    /// The table of symbols and its texts: offsets and sizes in the mapping.
+    symbols: [(usize, usize); 2],
 }
 
 #[derive(Debug)]
@@ -81,7 +83,20 @@ impl SectionContents {
             };
             sections.push((id, content));
         }
-        Ok(Self { mapping, sections })
+        // The tables of 32-bit programs have entries of another form.
+        let table = all.named(".symtab").filter(|_| wide);
+        let texts = table.and_then(|table| all.all.get(table.link as usize));
+        let place = |section: Option<&FileSection>| {
+            let number = |of: fn(&FileSection) -> u64| section.map_or(0, of);
+            [number(|of| of.offset), number(|of| of.size)].map(|n| usize::try_from(n).unwrap_or(usize::MAX))
+        };
+        let symbols = [table, texts].map(|section| place(section).into());
+        Ok(Self { mapping, sections, symbols })
+    }
+
+    /// Returns the table of symbols, and the texts that it refers to.
+    pub fn symbols(&self) -> (&[u8], &[u8]) {
+        self.symbols.map(|(offset, size)| self.mapping.range(offset, size)).into()
     }
 
     /// Returns a section; empty if the file does not have it.

@@ -75,7 +75,9 @@ fn asked_with(path: &Path, name: &str, split: Split<'_>, supplement: Option<&Pat
     let mut program = Program::of(&copied(path)).unwrap();
     let supplement = supplement.map(copied);
     program.supplement(supplement.as_ref().map(|copy| (1, copy))).unwrap();
-    program.types(split, &FunctionCode { start, bytes: &bytes, wanted: &wanted }).unwrap()
+    program
+        .types(split, &FunctionCode { start, of: CodeOwner::Program, bytes: &bytes, wanted: &wanted })
+        .unwrap()
 }
 
 fn copied(path: &Path) -> File {
@@ -247,7 +249,7 @@ fn damaged_debug_information_ends_no_worker() {
             std::fs::write(&damaged, &content).unwrap();
             let copied = copy(&File::open(&damaged).unwrap(), true).unwrap().file;
             let Ok(mut program) = Program::of(&copied) else { continue };
-            let code = FunctionCode { start, bytes: &bytes, wanted: &wanted };
+            let code = FunctionCode { start, of: CodeOwner::Program, bytes: &bytes, wanted: &wanted };
             let answer = program.types(Split::Missing, &code).unwrap();
             assert!(matches!(answer, FoundTypes::Code(code) if code.instructions.len() == wanted.len()));
         }

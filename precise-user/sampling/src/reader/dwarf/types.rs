@@ -5,14 +5,17 @@ use std::rc::Rc;
 use gimli::constants as dw;
 use gimli::{AttributeValue, UnitOffset};
 use precise_code::types::{
-    DescribedTypes, Global, MAX_NAME, Member, MemberRole, TypeForm, TypeId, TypeLabel, TypeShape, Types,
-    Untyped, bounded_name,
+    DescribedTypes, Global, MAX_NAME, Member, MemberRole, PerCpu, TypeForm, TypeId, TypeLabel, TypeShape,
+    Types, Untyped, bounded_name,
 };
 use rustc_hash::FxHashMap;
 
 use super::index::Index;
+use super::sections::SectionContents;
+use super::variables::VariableSymbols;
 use super::{Budget, Bytes, Entry, Place, Unit};
 use crate::reader::demangle::bounded;
+use crate::reader::protocol::CodeOwner;
 
 /// Maximum number of types of one answer.
 const MAX_TYPES: usize = 1 << 16;
@@ -30,6 +33,12 @@ pub(super) struct TypeTable<'a, 'i> {
     pub budget: &'i Budget,
     /// What the file itself says about the unit whose debug information was split off.
     skeleton: Option<&'i Unit<'a>>,
+    /// Whose code the answer is about.
+    of: CodeOwner,
+    /// The unit with this code.
+    pub of_unit: Option<u32>,
+    /// The variables that the table of symbols names.
+    symbols: Option<(&'i VariableSymbols, &'i SectionContents)>,
     units: FxHashMap<u32, Option<Rc<Unit<'a>>>>,
     nodes: Vec<TypeNode>,
     by_place: FxHashMap<Place, Option<TypeId>>,
@@ -94,11 +103,19 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             index,
             budget,
             skeleton,
+            of: CodeOwner::Program,
+            of_unit: None,
+            symbols: None,
             units: FxHashMap::default(),
             nodes: Vec::new(),
             by_place: FxHashMap::default(),
             by_name: FxHashMap::default(),
         }
+    }
+
+    /// Says whose code is asked about, and which variables the table of symbols names.
+    pub fn with(self, of: CodeOwner, symbols: (&'i VariableSymbols, &'i SectionContents)) -> Self {
+        Self { of, symbols: Some(symbols), ..self }
     }
 
     /// Returns the unit with the code at an address if its debug information was split off: the
@@ -393,10 +410,38 @@ impl<'a, 'i> TypeTable<'a, 'i> {
     }
 
     fn global_in_units(&mut self, address: u64) -> Option<Global> {
-        let (start, place) = self.index.global(address)?;
+        let (start, place, size) = self.index.global(address)?;
         let (_, unit_start, entry) = self.entry(place)?;
         let ty = self.type_place(unit_start, &entry).and_then(|place| self.intern(place))?;
-        (address - start < self.size_of(ty)).then_some(Global { address: start, ty })
+        (address - start < self.size_of(ty).max(size)).then_some(Global { address: start, ty })
+    }
+
+    /// Returns the global variable at an address of the file.
+    fn global_in_file(&mut self, address: u64) -> Option<Global> {
+        if let Some(found) = self.global_in_units(address) {
+            return Some(found);
+        }
+        // The unit that uses a variable declares it.
+        let symbol = self.symbols.and_then(|(symbols, contents)| symbols.at(contents, address));
+        if let (Some(symbol), Some(unit)) = (symbol, self.of_unit)
+            && self.index.declare(unit, symbol)
+        {
+            return self.global_in_units(address);
+        }
+        let units = self.index.units_to_search()?;
+        for number in 0..units {
+            self.read_unit(number).ok()?;
+        }
+        self.global_in_units(address)
+    }
+
+    /// Returns the address in the file of a variable of which each CPU has a copy. Until Linux 6.14
+    /// these variables were linked at 0, and were not moved with the kernel.
+    fn per_cpu_in_file(&self, address: u64) -> Option<u64> {
+        let CodeOwner::Kernel(slide) = self.of else { return None };
+        let there = self.symbols.map(|(symbols, contents)| symbols.per_cpu(contents))?;
+        let moved = if there.start.cast_signed() < 0 { slide } else { 0 };
+        Some(address.wrapping_sub(moved)).filter(|address| there.contains(address))
     }
 }
 
@@ -448,14 +493,29 @@ impl Types for TypeTable<'_, '_> {
     }
 
     fn global(&mut self, address: u64) -> Option<Global> {
-        if let Some(found) = self.global_in_units(address) {
-            return Some(found);
+        let CodeOwner::Kernel(slide) = self.of else { return self.global_in_file(address) };
+        if self.per_cpu_in_file(address).is_some() {
+            return None;
         }
-        let units = self.index.units_to_search()?;
-        for number in 0..units {
-            self.read_unit(number).ok()?;
-        }
-        self.global_in_units(address)
+        let found = self.global_in_file(address.wrapping_sub(slide))?;
+        Some(Global { address: found.address.wrapping_add(slide), ..found })
+    }
+
+    fn has_per_cpu(&self) -> bool {
+        matches!(self.of, CodeOwner::Kernel(_))
+    }
+
+    fn leads_to_cpu(&mut self, global: Global) -> bool {
+        self.has_per_cpu() && self.global_name(global.address) == "__per_cpu_offset"
+    }
+
+    fn per_cpu(&mut self, address: u64) -> Option<PerCpu> {
+        let in_file = self.per_cpu_in_file(address)?;
+        let found = self.global_in_file(in_file)?;
+        let is_offset = self.name_in_file(found.address) == "this_cpu_off";
+        let moved = address.wrapping_sub(in_file);
+        let global = Global { address: found.address.wrapping_add(moved), ..found };
+        Some(if is_offset { PerCpu::Offset(global) } else { PerCpu::Variable(global) })
     }
 }
 
@@ -488,7 +548,16 @@ impl DescribedTypes for TypeTable<'_, '_> {
     }
 
     fn global_name(&mut self, address: u64) -> String {
-        let Some((_, mut place)) = self.index.global(address) else { return String::new() };
+        match self.of {
+            CodeOwner::Kernel(slide) => self.name_in_file(address.wrapping_sub(slide)),
+            CodeOwner::Program => self.name_in_file(address),
+        }
+    }
+}
+
+impl TypeTable<'_, '_> {
+    fn name_in_file(&mut self, address: u64) -> String {
+        let Some((_, mut place, _)) = self.index.global(address) else { return String::new() };
         for _ in 0..MAX_LINKS {
             let Some((unit, start, entry)) = self.entry(place) else { break };
             let name = self.text(start, &unit, &entry);

@@ -5,6 +5,9 @@
 //! capture contains.
 
 mod kernel;
+mod kernel_debug;
+#[cfg(test)]
+mod kernel_tests;
 mod kernel_types;
 mod source;
 mod split;
@@ -16,6 +19,7 @@ use std::{
 };
 
 use kernel::KernelCode;
+use kernel_debug::KernelDebug;
 use kernel_types::BtfTypes;
 use precise_code::types::{TypedCode, Untyped, typed, untyped};
 use precise_code::{FunctionId, Instruction, SourceLine, decode, disassemble};
@@ -33,7 +37,7 @@ use super::{
 use crate::btf::Btf;
 use crate::machine::Root;
 use crate::reader::{
-    FoundTypes, Reader, ReaderUse, Split,
+    CodeOwner, FoundTypes, FunctionCode, Reader, ReaderUse, Split,
     protocol::{FileId, FileLine, Symbol},
 };
 use precise_model::Reason;
@@ -58,6 +62,8 @@ pub struct Listings {
     troubles: Notes,
     kernel: KernelSymbols,
     kernel_code: Option<KernelCode>,
+    /// The debug information of the kernel; `None` inside if there is none.
+    kernel_debug: Option<Option<KernelDebug>>,
     /// The types of the kernel; `None` inside if they cannot be read.
     kernel_types: Option<Option<BtfTypes>>,
     root: PathBuf,
@@ -79,6 +85,7 @@ impl Listings {
             troubles: Notes::new(MAX_TROUBLES),
             kernel,
             kernel_code: None,
+            kernel_debug: None,
             kernel_types: None,
             root,
             files,
@@ -121,10 +128,11 @@ impl Listings {
         let separate = open.debug.as_ref().map(|separate| (separate.id, &separate.file));
         let file = separate.unwrap_or((id, &open.file));
         let supplement = open.supplement.as_ref().map(|separate| (separate.id, &separate.file));
-        let mut found = reader.types(file, (Split::Unknown, supplement), vaddr, &code, wanted);
+        let code = FunctionCode { start: vaddr, of: CodeOwner::Program, bytes: &code, wanted };
+        let mut found = reader.types(file, (Split::Unknown, supplement), &code);
         if let Ok(FoundTypes::Split(name)) = &found {
             let split = self.split.find(reader, (id, &function.module), name, &self.files);
-            found = reader.types(file, (split, None), vaddr, &code, wanted);
+            found = reader.types(file, (split, None), &code);
         }
         match found {
             Ok(FoundTypes::Code(types)) => Ok(types),
@@ -145,7 +153,11 @@ impl Listings {
     }
 
     fn types_of_kernel(&mut self, function: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
-        let instructions = decode(&self.kernel_code(function)?, function.start);
+        let code = self.kernel_code(function)?;
+        if let Some(types) = self.described_kernel(function, &code, wanted) {
+            return Ok(types);
+        }
+        let instructions = decode(&code, function.start);
         if self.kernel_types.is_none() {
             self.kernel_types = Some(self.read_kernel_types());
         }
@@ -156,6 +168,36 @@ impl Listings {
         };
         let facts = types.facts(&function.name, &instructions, &mut self.kernel);
         Ok(typed(&instructions, &facts, types, wanted))
+    }
+
+    /// Returns the types of a function of the kernel by its debug information; `None` if there is
+    /// none.
+    fn described_kernel(&mut self, function: &FunctionId, bytes: &[u8], wanted: &[u64]) -> Option<TypedCode> {
+        if function.module != KERNEL {
+            return None;
+        }
+        if self.kernel_debug.is_none() {
+            let reader = started(&mut self.reader, &mut self.troubles).ok();
+            let found = reader
+                .and_then(|reader| KernelDebug::find(reader, &mut self.open, &mut self.kernel, &self.root));
+            self.kernel_debug = Some(found);
+        }
+        let debug = self.kernel_debug.as_ref().and_then(Option::as_ref)?;
+        let code = FunctionCode { start: function.start, of: debug.of, bytes, wanted };
+        let file = (debug.file.id, &debug.file.file);
+        match self.reader.as_mut()?.types(file, (Split::Unknown, None), &code) {
+            Ok(FoundTypes::Code(types)) => return Some(types),
+            Ok(FoundTypes::Split(_)) => self.troubles.add(
+                "the debug information of the kernel is split off (CONFIG_DEBUG_INFO_SPLIT), which is \
+                 not read: types of the kernel are by BTF"
+                    .to_owned(),
+            ),
+            Err(why) => self
+                .troubles
+                .add(format!("cannot use the debug information of the kernel: {why}; its types are by BTF")),
+        }
+        self.kernel_debug = Some(None);
+        None
     }
 
     /// Returns the types of the running kernel; `None`, and a sentence, if they cannot be read.
@@ -178,16 +220,7 @@ impl Listings {
     /// Opens the file of a function, and starts the reader if there is none.
     fn add(&mut self, function: &FunctionId) -> Result<FileId, Reason> {
         let file = self.open(function)?;
-        let reader = match &mut self.reader {
-            Some(reader) => reader,
-            none => match Reader::start_for(ReaderUse::Code) {
-                Ok(reader) => none.insert(reader),
-                Err(error) => {
-                    self.troubles.add(error.to_string());
-                    return Err(Reason::Failed);
-                }
-            },
-        };
+        let reader = started(&mut self.reader, &mut self.troubles)?;
         let id = self.open.add(reader, file, &function.module)?;
         reader.forget(self.open.take_closed());
         Ok(id)
@@ -208,6 +241,20 @@ impl Listings {
             return Err(Reason::FileMissing);
         }
         open_in_root(&self.files, path).map_err(|_| Reason::FileMissing)
+    }
+}
+
+/// Returns the reader; starts it if there is none.
+fn started<'a>(reader: &'a mut Option<Reader>, troubles: &mut Notes) -> Result<&'a mut Reader, Reason> {
+    match reader {
+        Some(reader) => Ok(reader),
+        none => match Reader::start_for(ReaderUse::Code) {
+            Ok(reader) => Ok(none.insert(reader)),
+            Err(error) => {
+                troubles.add(error.to_string());
+                Err(Reason::Failed)
+            }
+        },
     }
 }
 
