@@ -41,6 +41,7 @@ fn main() -> Result<ExitCode> {
     let root = match by.as_str() {
         "debug-information" => root,
         "btf" => {
+            let root = root.canonicalize()?;
             for name in ["proc", "sys"] {
                 std::os::unix::fs::symlink(root.join(name), without.path().join(name))?;
             }

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{TypeId, TypeShape, Types};
+use rustc_hash::FxHashMap;
+
+use super::{TypeId, TypeLayout, TypeShape, Types};
 
 /// Maximum number of bytes of a name.
 pub const MAX_NAME: usize = 1024;
@@ -15,6 +17,11 @@ pub trait DescribedTypes: Types {
     fn members(&mut self, ty: TypeId) -> Rc<Vec<Member>>;
     /// Returns the name of the global variable at an address; empty if it has none.
     fn global_name(&mut self, address: u64) -> String;
+    /// Returns where layouts are kept that were read before, if the types stay the same for many
+    /// functions.
+    fn layouts(&mut self) -> Option<&mut FxHashMap<TypeId, TypeLayout>> {
+        None
+    }
     /// Returns the size of a type in bytes; 0 if it is not known.
     fn size_of(&mut self, ty: TypeId) -> u64 {
         self.size(ty).unwrap_or(0)

@@ -31,6 +31,17 @@ pub(super) struct LayoutReader<'a>(pub &'a mut dyn DescribedTypes);
 impl LayoutReader<'_> {
     /// Returns the layout of a type.
     pub fn layout(&mut self, ty: TypeId) -> TypeLayout {
+        if let Some(known) = self.0.layouts().and_then(|known| known.get(&ty)) {
+            return known.clone();
+        }
+        let layout = self.read(ty);
+        if let Some(known) = self.0.layouts() {
+            known.insert(ty, layout.clone());
+        }
+        layout
+    }
+
+    fn read(&mut self, ty: TypeId) -> TypeLayout {
         let size = self.0.size_of(ty);
         let name = self.name(ty, 0);
         let asked = self.0.label(ty).and_then(|label| label.alignment).filter(|n| n.is_power_of_two());

@@ -3,9 +3,9 @@
 use bytes::Buf;
 
 use super::{
-    Btf, HEAD, Head, KIND_ARRAY, KIND_CONST, KIND_DATASEC, KIND_ENUM, KIND_ENUM64, KIND_FLOAT, KIND_FORWARD,
+    Btf, Head, KIND_ARRAY, KIND_CONST, KIND_DATASEC, KIND_ENUM, KIND_ENUM64, KIND_FLOAT, KIND_FORWARD,
     KIND_FUNC, KIND_FUNC_PROTO, KIND_INT, KIND_POINTER, KIND_RESTRICT, KIND_STRUCT, KIND_TYPE_TAG,
-    KIND_TYPEDEF, KIND_UNION, KIND_VAR, KIND_VOLATILE,
+    KIND_TYPEDEF, KIND_UNION, KIND_VAR, KIND_VOLATILE, words,
 };
 
 /// Maximum number of typedefs and qualifiers in front of a type. The kernel has fewer than ten.
@@ -110,12 +110,12 @@ impl Btf {
     pub fn members(&self, id: u32) -> impl Iterator<Item = BtfMember<'_>> {
         let found = self.get(id).filter(|(head, _)| matches!(head.kind(), KIND_STRUCT | KIND_UNION));
         let (head, rest) = found.unwrap_or((Head::default(), &[]));
-        rest.chunks_exact(HEAD).filter_map(move |mut member| {
-            let name = self.text(member.try_get_u32_le().ok()?);
-            let ty = member.try_get_u32_le().ok()?;
-            let at = member.try_get_u32_le().ok()?;
-            let bits = head.bits(at);
-            Some(BtfMember { name, ty, bit_offset: head.bit_offset(at), bits })
+        let (members, _) = rest.as_chunks();
+        members.iter().map(words).map(move |[name, ty, at]| BtfMember {
+            name: self.text(name),
+            ty,
+            bit_offset: head.bit_offset(at),
+            bits: head.bits(at),
         })
     }
 
@@ -131,11 +131,7 @@ impl Btf {
     pub fn variables(&self, id: u32) -> impl Iterator<Item = (u32, u32, u32)> {
         let found = self.get(id).filter(|(head, _)| head.kind() == KIND_DATASEC);
         let rest = found.map_or(&[][..], |(_, rest)| rest);
-        rest.chunks_exact(HEAD).filter_map(|mut variable| {
-            let id = variable.try_get_u32_le().ok()?;
-            let offset = variable.try_get_u32_le().ok()?;
-            Some((id, offset, variable.try_get_u32_le().ok()?))
-        })
+        rest.as_chunks().0.iter().map(words).map(|[id, offset, size]| (id, offset, size))
     }
 
     /// Returns the text at an offset of the strings; empty if there is none.

@@ -83,10 +83,9 @@ struct Head {
 }
 
 impl Head {
-    fn read(mut bytes: &[u8]) -> Option<Self> {
-        let name = bytes.try_get_u32_le().ok()?;
-        let info = bytes.try_get_u32_le().ok()?;
-        Some(Self { name, info, size: bytes.try_get_u32_le().ok()? })
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let [name, info, size] = words(bytes.first_chunk::<HEAD>()?);
+        Some(Self { name, info, size })
     }
 
     fn kind(self) -> u32 {
@@ -119,6 +118,13 @@ impl Head {
 
 /// The size of [`Head`] in the blob, in bytes.
 const HEAD: usize = 12;
+/// Returns the three words of a head, of a member or of a variable.
+#[inline]
+const fn words(bytes: &[u8; HEAD]) -> [u32; 3] {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
+    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]), u32::from_le_bytes([i, j, k, l])]
+}
+
 /// The error for bytes that are cut.
 const TRUNCATED: BtfError = BtfError::Malformed("it ends too early");
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use precise_code::types::{
     DescribedTypes, FunctionFacts, Global, Home, Member, MemberRole, PerCpu, RegisterNumber, TypeForm,
-    TypeId, TypeLabel, TypeShape, Types, Variable, bounded_name,
+    TypeId, TypeLabel, TypeLayout, TypeShape, Types, Variable, bounded_name,
 };
 use precise_code::{BranchKind, Instruction};
 use rustc_hash::FxHashMap;
@@ -39,6 +39,8 @@ pub(super) struct BtfTypes {
     typedefs: FxHashMap<u32, u32>,
     per_cpu: PerCpuVariables,
     members: FxHashMap<TypeId, Rc<Vec<Member>>>,
+    /// A kernel has some thousand structs, of which samples are in some.
+    layouts: FxHashMap<TypeId, TypeLayout>,
 }
 
 /// The variables of each CPU.
@@ -63,7 +65,14 @@ impl BtfTypes {
             }
         }
         functions.sort_by_key(|id| btf.name(*id));
-        Self { btf, functions, typedefs, per_cpu: PerCpuVariables::default(), members: FxHashMap::default() }
+        Self {
+            btf,
+            functions,
+            typedefs,
+            per_cpu: PerCpuVariables::default(),
+            members: FxHashMap::default(),
+            layouts: FxHashMap::default(),
+        }
     }
 
     /// Looks up the variables of each CPU. Their section begins where the symbols say. Without
@@ -276,5 +285,9 @@ impl DescribedTypes for BtfTypes {
 
     fn global_name(&mut self, _: u64) -> String {
         String::new()
+    }
+
+    fn layouts(&mut self) -> Option<&mut FxHashMap<TypeId, TypeLayout>> {
+        Some(&mut self.layouts)
     }
 }
