@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use precise_tests::field_judge::{self, Judged, Printed};
 use precise_tests::program::{built, exists};
 use precise_tests::{run::precise, say};
 
@@ -36,96 +37,6 @@ const COVERED: [(&str, [f64; 4]); 5] = [
 /// The share of the samples with a type that may have a wrong one.
 const WRONG: f64 = 0.01;
 
-/// An array of objects that a program printed.
-#[derive(Debug)]
-struct Objects {
-    name: String,
-    start: u64,
-    count: u64,
-    size: u64,
-}
-
-/// A member of the objects, with the names that are right for it.
-#[derive(Debug)]
-struct KnownMember {
-    of: String,
-    names: Vec<String>,
-    offset: u64,
-    size: u64,
-}
-
-/// What a program printed about its objects.
-#[derive(Debug, Default)]
-struct Printed {
-    objects: Vec<Objects>,
-    members: Vec<KnownMember>,
-}
-
-impl Printed {
-    fn of(text: &str) -> Result<Self> {
-        let mut printed = Self::default();
-        for line in text.lines() {
-            match line.split(' ').collect::<Vec<_>>()[..] {
-                ["array", name, start, count, size] => printed.objects.push(Objects {
-                    name: name.to_owned(),
-                    start: u64::from_str_radix(start.trim_start_matches("0x"), 16)?,
-                    count: count.parse()?,
-                    size: size.parse()?,
-                }),
-                ["member", of, names, offset, size] => printed.members.push(KnownMember {
-                    of: of.to_owned(),
-                    names: names.split('|').map(str::to_owned).collect(),
-                    offset: offset.parse()?,
-                    size: size.parse()?,
-                }),
-                _ => {}
-            }
-        }
-        Ok(printed)
-    }
-
-    /// Returns the member at an address.
-    fn member(&self, address: u64) -> Option<&KnownMember> {
-        let all = &self.objects;
-        let inside = |o: &&Objects| (o.start..o.start + o.size * o.count).contains(&address);
-        let objects = all.iter().find(inside)?;
-        let at = (address - objects.start) % objects.size;
-        let mut of = self.members.iter().filter(|member| member.of == objects.name);
-        of.find(|member| (member.offset..member.offset + member.size).contains(&at))
-    }
-}
-
-/// How many samples have the right type, a wrong one, and none.
-#[derive(Clone, Copy, Debug, Default)]
-struct Judged {
-    right: u64,
-    wrong: u64,
-    untyped: u64,
-    /// Those of code without variables, which nothing can type.
-    undescribed: u64,
-}
-
-impl Judged {
-    fn add(&mut self, other: Self) {
-        self.right += other.right;
-        self.wrong += other.wrong;
-        self.untyped += other.untyped;
-        self.undescribed += other.undescribed;
-    }
-
-    /// Returns the upper end of the 95 % interval of the share that is wrong (Wilson).
-    fn wrong_at_most(self) -> f64 {
-        let (n, z2) = ((self.right + self.wrong) as f64, 1.96_f64 * 1.96);
-        let p = self.wrong as f64 / n;
-        let spread = (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-        (p + z2 / (2.0 * n) + 1.96 * spread) / (1.0 + z2 / n)
-    }
-
-    fn covered(self) -> f64 {
-        (self.right + self.wrong) as f64 / (self.right + self.wrong + self.untyped) as f64
-    }
-}
-
 /// Samples a program, and judges the field of each sample by its address.
 fn judge(folder: &Path, program: &Path) -> Result<Judged> {
     let file = folder.join("faults.parquet").display().to_string();
@@ -133,42 +44,14 @@ fn judge(folder: &Path, program: &Path) -> Result<Judged> {
     let ended =
         precise([&run[..], &["-o", &file, "--", &program.display().to_string()]].concat())?.expect(0)?;
     let printed = Printed::of(&ended.stdout)?;
-    ensure!(!printed.objects.is_empty() && !printed.members.is_empty(), "{}", ended.stdout);
+    ensure!(printed.is_complete(), "{}", ended.stdout);
     let by = ["report", "-i", &file, "--json", "-n", "1000000", "--by", "field,address"];
     let report = precise(by)?.expect(0)?;
     let report: serde_json::Value = serde_json::from_str(&report.stdout)?;
-    let mut judged = Judged::default();
     // Each sentence once: there are as many samples as pages.
     let mut said = BTreeMap::<String, u64>::new();
-    let mut note = |sentence: String, samples: u64| *said.entry(sentence).or_default() += samples;
-    for group in report["events"][0]["groups"].as_array().context("groups")? {
-        let (field, address) = (&group["values"][0], &group["values"][1]);
-        let samples = group["measures"]["count"].as_u64().context("samples")?;
-        let Some(address) = address["address"].as_str() else { continue };
-        let address = u64::from_str_radix(address.trim_start_matches("0x"), 16)?;
-        let Some(member) = printed.member(address) else { continue };
-        match (field["text"].as_str(), field["untyped"].as_str()) {
-            (Some(path), _) => {
-                // The names in a path: of the type, of the member, and of what it contains.
-                let words = path.split(|c: char| !c.is_alphanumeric() && c != '_');
-                let is_right = words.into_iter().any(|word| member.names.iter().any(|name| name == word));
-                if is_right {
-                    judged.right += samples;
-                } else {
-                    note(format!("{path} is {}.{}", member.of, member.names.join("|")), samples);
-                    judged.wrong += samples;
-                }
-            }
-            (None, Some("function without variables" | "no debug information")) => {
-                judged.undescribed += samples;
-            }
-            (None, Some(why)) => {
-                note(format!("{}.{}: {why}", member.of, member.names.join("|")), samples);
-                judged.untyped += samples;
-            }
-            (None, None) => judged.undescribed += samples,
-        }
-    }
+    let note = |sentence: String, samples: u64| *said.entry(sentence).or_default() += samples;
+    let judged = field_judge::judge(&printed, "", &report, note)?;
     said.iter().for_each(|(sentence, samples)| say(&format!("{sentence} ({samples} samples)")));
     // What the addresses confirm is right, and they contradict nothing.
     let view = precise(["types", "-i", &file, "--json", "-n", "10000"])?.expect(0)?;

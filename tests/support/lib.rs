@@ -10,6 +10,7 @@ pub mod chaos;
 pub mod clients;
 pub mod clock;
 pub mod debug_server;
+pub mod field_judge;
 pub mod fleet_place;
 pub mod jail;
 pub mod kill_on_drop;

@@ -98,7 +98,8 @@ impl RealProgram {
                  CFLAGS='-O2 -g' && make -s -C src/backend generated-headers && \
                  for part in src/port src/common src/timezone src/interfaces/libpq src/fe_utils src/backend \
                  src/bin/initdb; do make -s -j2 -C $part && make -s -C $part install || exit 1; done && \
-                 make -s -C src/backend/snowball install && make -s -C src/backend/utils/mb/conversion_procs install",
+                 make -s -C src/backend/snowball install && make -s -C src/backend/utils/mb/conversion_procs install && \
+                 make -s -C src/pl/plpgsql/src install",
             ),
         };
         let binary = folder.join(binary);

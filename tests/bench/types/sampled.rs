@@ -88,6 +88,11 @@ pub fn faults(precise: &Path, program: RealProgram, binary: &Path, folder: &Path
     let words = ["-e", "page-faults", "-c", "1", "--granule", "1", "--by", "ip,address,process"];
     let event = sample(precise, program, binary, folder, &words)?;
     let number = |name: &str| event["checked"][name].as_u64().context("a number");
+    for ty in event["types"].as_array().into_iter().flatten() {
+        if ty["checked"]["contradicted"].as_u64() > Some(0) {
+            println!("{}: {} is {}", program.name(), ty["name"], ty["checked"]);
+        }
+    }
     Ok(SampledFaults {
         confirmed: number("confirmed")?,
         contradicted: number("contradicted")?,

@@ -113,7 +113,10 @@ fn member(of: &str, names: &str, offset: usize, size: usize) {
     println!("member {of} {names} {offset} {size}");
 }
 
+/// `shapes ROUNDS` does its work so many times. Only in the first are pages touched for the first
+/// time.
 fn main() {
+    let rounds: u32 = std::env::args().nth(1).map_or(1, |rounds| rounds.parse().unwrap());
     let n = 120;
     let layout = Layout::from_size_align(n * size_of::<Order>(), 4096).unwrap();
     let start = unsafe { alloc(layout) };
@@ -129,11 +132,14 @@ fn main() {
     member("shared", "limit", offset_of!(Shared, limit), 4096);
     // Untouched memory is zero, which is a valid order.
     let mut all = unsafe { Vec::from_raw_parts(start.cast::<Order>(), n, n) };
-    fill(&mut all);
-    let dynamic: Vec<&dyn Cost> = all.iter().map(|one| one as &dyn Cost).collect();
-    let mut sum = costs(&dynamic);
-    expire(&mut Book { all: &mut all }, 7);
-    sum += kinds(&all);
+    let mut sum = 0;
+    for _ in 0..rounds {
+        fill(&mut all);
+        let dynamic: Vec<&dyn Cost> = all.iter().map(|one| one as &dyn Cost).collect();
+        sum += costs(&dynamic);
+        expire(&mut Book { all: &mut all }, 7);
+        sum += kinds(&all);
+    }
     // A box of each order, whose route is the next one.
     let first = start.cast::<Order>();
     for i in (1..n).rev() {
@@ -141,7 +147,9 @@ fn main() {
         all[i - 1].route.inner = Some(next);
     }
     let head = unsafe { Box::from_raw(first) };
-    sum += walk(Some(&head));
+    for _ in 0..rounds {
+        sum += walk(Some(&head));
+    }
     std::mem::forget(head);
     std::mem::forget(all);
     let shared: Vec<Arc<Shared>> = (0..n as u64)
@@ -152,7 +160,9 @@ fn main() {
         unsafe { madvise(at, size_of::<Shared>(), DONTNEED) };
         println!("array shared {at:p} 1 {}", size_of::<Shared>());
     }
-    sum += hit(&shared);
+    for _ in 0..rounds {
+        sum += hit(&shared);
+    }
     std::mem::forget(shared);
     println!("sum {sum}");
 }

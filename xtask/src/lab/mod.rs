@@ -229,7 +229,7 @@ impl Bench {
         if !args.no_build {
             build_binaries(&checkout, args.release)?;
         }
-        build_workloads(&sources.join("workloads"), &lab.join("workloads"))?;
+        build_workloads(&sources, &lab.join("workloads"))?;
         let init = initramfs::build_init(&lab, &sources.join("init.rs"))?;
         let precise = target.join(if args.release { "release" } else { "debug" }).join("precise");
         Ok(Self { sources, lab, binaries: target.join("debug"), precise, init, checkout })
@@ -394,6 +394,8 @@ fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
         "--bin",
         "lab-fire",
         "--bin",
+        "lab-fields",
+        "--bin",
         "lab-said",
         "--bin",
         "lab-trouble",
@@ -408,10 +410,21 @@ fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
     sh::run(&mut precise)
 }
 
-/// Compiles the workloads with debug information, because tests look up lines and variables.
+/// Compiles the workloads with debug information, because tests look up lines and variables; and
+/// the programs of the host's tests that print their objects.
 fn build_workloads(sources: &Path, to: &Path) -> Result<()> {
+    const SHAPES: [(&str, &str, &[&str]); 3] = [
+        ("c", "gcc", &["-O2", "-g"]),
+        ("cc", "g++", &["-O2", "-g"]),
+        ("rs", "rustc", &["-Copt-level=2", "-g", "--edition=2024"]),
+    ];
     fs::create_dir_all(to)?;
-    for entry in fs::read_dir(sources)? {
+    for (language, compiler, flags) in SHAPES {
+        let source = sources.join("../host/type_programs").join(format!("shapes.{language}"));
+        let binary = to.join(format!("shapes-{language}"));
+        sh::run(Command::new(compiler).args(flags).arg("-o").arg(&binary).arg(&source))?;
+    }
+    for entry in fs::read_dir(sources.join("workloads"))? {
         let source = entry?.path();
         let binary = to.join(source.file_stem().unwrap_or_default());
         let newer = |a: &Path, b: &Path| -> Option<bool> {

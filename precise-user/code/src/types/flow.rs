@@ -42,6 +42,7 @@ pub fn accesses(
         factory: InstructionInfoFactory::new(),
         context,
         entering: FxHashMap::default(),
+        reached: vec![false; instructions.len()],
         steps: 0,
     };
     analysis.fix()?;
@@ -64,6 +65,8 @@ struct Analysis<'a> {
     context: Context<'a>,
     /// The states at the starts of the blocks that were reached.
     entering: FxHashMap<usize, ValueState>,
+    /// Whether each instruction was executed.
+    reached: Vec<bool>,
     steps: usize,
 }
 
@@ -77,12 +80,23 @@ impl Analysis<'_> {
         self.run(vec![(0, entry)])?;
         // Blocks that are reached by a jump through a table, or when an exception is caught.
         // What fills the space before a loop is not executed, and leads nowhere.
-        let fills = |i: usize| self.instructions[i].decoded.mnemonic() == Mnemonic::Nop;
-        let orphans: Vec<usize> = (1..self.instructions.len())
-            .filter(|i| self.flow.before[*i].is_empty() && !self.entering.contains_key(i) && !fills(*i))
-            .collect();
-        let Some(state) = self.elsewhere().filter(|_| !orphans.is_empty()) else { return Ok(()) };
-        self.run(orphans.into_iter().map(|orphan| (orphan, state.clone())).collect())
+        let orphan =
+            |of: &Self, i: usize| !of.reached[i] && of.instructions[i].decoded.mnemonic() != Mnemonic::Nop;
+        let all = 1..self.instructions.len();
+        if !all.clone().any(|i| orphan(self, i)) {
+            return Ok(());
+        }
+        let state = self.elsewhere().unwrap_or_else(ValueState::unknown);
+        let first: Vec<usize> =
+            all.clone().filter(|i| orphan(self, *i) && self.flow.before[*i].is_empty()).collect();
+        self.run(first.into_iter().map(|i| (i, state.clone())).collect())?;
+        // Some of them are also reached from code behind them: the head of a loop.
+        for i in all {
+            if orphan(self, i) {
+                self.run(vec![(i, state.clone())])?;
+            }
+        }
+        Ok(())
     }
 
     fn run(&mut self, starts: Vec<(usize, ValueState)>) -> Result<(), Untyped> {
@@ -122,6 +136,7 @@ impl Analysis<'_> {
         let mut at = start;
         loop {
             let Some(instruction) = self.instructions.get(at) else { return start };
+            self.reached[at] = true;
             self.context.known.refine(at, state, self.context.types);
             let info = self.factory.info(&instruction.decoded);
             see(at, state, info, &mut self.context);
@@ -172,12 +187,12 @@ impl Analysis<'_> {
     /// Returns the accesses of instructions, once no state changes any more.
     fn find(&mut self, wanted: &FxHashSet<u64>) -> FxHashMap<u64, Vec<Access>> {
         let mut found = FxHashMap::default();
-        let mut starts: Vec<(usize, ValueState)> =
+        let starts: Vec<(usize, ValueState)> =
             self.entering.iter().map(|(start, state)| (*start, state.clone())).collect();
-        // Code that nothing reaches, as far as is known, has its variables.
-        let reached: FxHashSet<usize> = self.entering.keys().copied().collect();
-        let first = |i: &usize| self.flow.before[*i].len() != 1 && !reached.contains(i);
-        starts.extend((0..self.instructions.len()).filter(first).map(|i| (i, ValueState::unknown())));
+        // What was not executed accesses nothing.
+        let unreached = self.instructions.iter().zip(&self.reached).filter(|(_, reached)| !**reached);
+        let wanted_of = unreached.filter(|(instruction, _)| wanted.contains(&instruction.offset));
+        found.extend(wanted_of.map(|(instruction, _)| (instruction.offset, Vec::new())));
         for (start, mut state) in starts {
             let instructions = self.instructions;
             let mut later = LaterTypes::default();
