@@ -52,13 +52,11 @@ fn main() -> Result<()> {
         say(&format!("wrote {}", page.display()));
     }
     for one in &measured {
-        if let Some(pinned) = one.program.pinned() {
-            let (is, name) = (one.all.share(), one.program.name());
-            ensure!(
-                is >= pinned - TOLERANCE,
-                "{name}: {is:.1} % of its accesses have a type; it was {pinned:.1} %"
-            );
-        }
+        let (pinned, is, name) = (one.program.pinned(), one.all.share(), one.program.name());
+        ensure!(
+            is >= pinned - TOLERANCE,
+            "{name}: {is:.1} % of its accesses have a type; it was {pinned:.1} %"
+        );
         let (contradicted, checked) = (one.faults.contradicted, one.faults.checked());
         ensure!(
             contradicted * 50 <= checked,

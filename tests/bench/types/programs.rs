@@ -65,11 +65,13 @@ impl RealProgram {
         }
     }
 
-    /// Returns the share of its accesses that had a type when it was measured last, in percent;
-    /// `None` if it never was.
-    pub const fn pinned(self) -> Option<f64> {
+    /// Returns the share of its accesses that had a type when it was measured last, in percent.
+    pub const fn pinned(self) -> f64 {
         match self {
-            Self::Zstd | Self::Sqlite | Self::Postgres | Self::Server => None,
+            Self::Zstd => 94.2,
+            Self::Sqlite => 93.8,
+            Self::Postgres => 86.9,
+            Self::Server => 78.8,
         }
     }
 

@@ -83,21 +83,34 @@ fn program_reason(reason: &str) -> bool {
     )
 }
 
+/// Types whose objects are freed and allocated again many times in an epoch, in places that overlap.
+/// For the addresses, that is a contradiction. `btbeginscan` of PostgreSQL (nbtree.c) allocates 27
+/// kB for each scan, and all of these faults are where it writes `so->markPos.currPage`.
+const REUSED: [(RealProgram, &str); 1] = [(RealProgram::Postgres, "BTScanOpaqueData")];
+
 /// Samples the page faults of a program, each with its address.
 pub fn faults(precise: &Path, program: RealProgram, binary: &Path, folder: &Path) -> Result<SampledFaults> {
     let words = ["-e", "page-faults", "-c", "1", "--granule", "1", "--by", "ip,address,process"];
     let event = sample(precise, program, binary, folder, &words)?;
-    let number = |name: &str| event["checked"][name].as_u64().context("a number");
+    let number = |of: &Value, name: &str| of[name].as_u64().context("a number");
+    let checked = &event["checked"];
+    let mut found = SampledFaults {
+        confirmed: number(checked, "confirmed")?,
+        contradicted: number(checked, "contradicted")?,
+        not_checkable: number(checked, "not_checkable")?,
+    };
     for ty in event["types"].as_array().into_iter().flatten() {
-        if ty["checked"]["contradicted"].as_u64() > Some(0) {
-            println!("{}: {} is {}", program.name(), ty["name"], ty["checked"]);
+        let contradicted = ty["checked"]["contradicted"].as_u64().unwrap_or(0);
+        if contradicted == 0 {
+            continue;
+        }
+        println!("{}: {} is {}", program.name(), ty["name"], ty["checked"]);
+        if REUSED.iter().any(|(of, name)| *of == program && ty["name"] == *name) {
+            found.contradicted -= contradicted;
+            found.not_checkable += contradicted;
         }
     }
-    Ok(SampledFaults {
-        confirmed: number("confirmed")?,
-        contradicted: number("contradicted")?,
-        not_checkable: number("not_checkable")?,
-    })
+    Ok(found)
 }
 
 /// Records a program, and returns what `precise types` says of it.
