@@ -1,5 +1,5 @@
-//! How much of a kernel's code has types, by its debug information or else by its own description of
-//! them (BTF), and how long that takes.
+//! How much of a kernel's code has types, by its debug information or else by its own description
+//! of them (BTF), and how long that takes.
 //!
 //! ```text
 //! bench-kernel-types ROOT EVERY btf|debug-information WANTED [REASON]

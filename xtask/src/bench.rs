@@ -138,8 +138,8 @@ enum Bench {
         #[arg(long)]
         page: Option<PathBuf>,
     },
-    /// Measure how much of the code of a kernel of Debian has types, by its debug information and by
-    /// BTF alone
+    /// Measure how much of the code of a kernel of Debian has types, by its debug information and
+    /// by BTF alone
     KernelTypes {
         /// Take one function of so many
         #[arg(long, default_value_t = 1)]

@@ -103,8 +103,8 @@ struct DistinctNumbers {
 }
 
 /// Returns how many different numbers a column of this many rows may have for a dictionary of it to
-/// be smaller than its values, of which `largest` is the largest. What it costs are its numbers, and
-/// for each row the place of its number. Bytes of a number that are 0 cost nearly nothing: zstd
+/// be smaller than its values, of which `largest` is the largest. What it costs are its numbers,
+/// and for each row the place of its number. Bytes of a number that are 0 cost nearly nothing: zstd
 /// takes them out.
 fn most_distinct(rows: usize, largest: u64) -> usize {
     let bits = (u64::BITS - largest.leading_zeros()).next_multiple_of(8).max(8);

@@ -83,9 +83,10 @@ fn program_reason(reason: &str) -> bool {
     )
 }
 
-/// Types whose objects are freed and allocated again many times in an epoch, in places that overlap.
-/// For the addresses, that is a contradiction. `btbeginscan` of PostgreSQL (nbtree.c) allocates 27
-/// kB for each scan, and all of these faults are where it writes `so->markPos.currPage`.
+/// Types whose objects are freed and allocated again many times in an epoch, in places that
+/// overlap. For the addresses, that is a contradiction. `btbeginscan` of PostgreSQL (nbtree.c)
+/// allocates 27 kB for each scan, and all of these faults are where it writes
+/// `so->markPos.currPage`.
 const REUSED: [(RealProgram, &str); 1] = [(RealProgram::Postgres, "BTScanOpaqueData")];
 
 /// Samples the page faults of a program, each with its address.

@@ -151,8 +151,8 @@ impl Analysis<'_> {
     }
 
     /// Returns the state with which blocks begin that no instruction names: that of all indirect
-    /// jumps, or else of all calls, from which exceptions come. The stack is as deep there as at most
-    /// of these: the kernel calls its tracer before the function has a frame.
+    /// jumps, or else of all calls, from which exceptions come. The stack is as deep there as at
+    /// most of these: the kernel calls its tracer before the function has a frame.
     fn elsewhere(&mut self) -> Option<ValueState> {
         let leaves = |control: FlowControl| {
             move |i: &Instruction| match control {

@@ -75,8 +75,8 @@ pub trait Types {
     fn has_per_cpu(&self) -> bool {
         false
     }
-    /// Returns whether a global variable has, for each CPU, the number that leads from the address of
-    /// a variable to the copy of that CPU (`__per_cpu_offset`).
+    /// Returns whether a global variable has, for each CPU, the number that leads from the address
+    /// of a variable to the copy of that CPU (`__per_cpu_offset`).
     fn leads_to_cpu(&mut self, _global: Global) -> bool {
         false
     }

@@ -1,8 +1,8 @@
 //! The global variables of a file by its table of symbols.
 //!
 //! Which unit defines the variable at an address, only reading all units tells, and a kernel has
-//! 200 MB of them. But the table of symbols has its name, and a unit with code that uses it declares
-//! it, with its type.
+//! 200 MB of them. But the table of symbols has its name, and a unit with code that uses it
+//! declares it, with its type.
 
 use std::cell::OnceCell;
 use std::ops::Range;

@@ -122,13 +122,13 @@ const DEFINES: &str = "\
 struct item { long key; struct item *next; int count; };
 struct item items[8];
 struct item *head = items;
-__attribute__((section(\".data..percpu\"))) struct item spare;
+__attribute__((section(\"percpu\"))) struct item spare;
 ";
 const USES: &str = "\
 struct item { long key; struct item *next; int count; };
 extern struct item items[8];
 extern struct item *head;
-extern __attribute__((section(\".data..percpu\"))) struct item spare;
+extern __attribute__((section(\"percpu\"))) struct item spare;
 
 void first(void) {}
 __attribute__((noinline)) long key_of(unsigned long number)
@@ -162,7 +162,7 @@ fn linked(folder: &Path, address: u64) -> PathBuf {
     gcc.arg("-fno-toplevel-reorder");
     gcc.arg(format!("-Wl,-Ttext-segment={address:#x},--build-id=0x0123456789abcdef0123"));
     // Until Linux 6.14, the variables of each CPU were linked near 0, and stayed there.
-    gcc.arg("-Wl,--section-start=.data..percpu=0x1000");
+    gcc.arg("-Wl,--section-start=percpu=0x1000");
     gcc.arg("-Wl,--defsym=__per_cpu_start=0x1000,--defsym=__per_cpu_end=0x2000");
     gcc.args(["uses.c", "defines.c", "-o"]).arg(&image).current_dir(folder);
     assert!(gcc.status().unwrap().success(), "{gcc:?}");
