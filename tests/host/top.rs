@@ -12,7 +12,8 @@ use precise_tests::{
     run::{binary, precise},
 };
 
-/// A timer's sample is at an instruction behind the one that took the time: there, too, is an access.
+/// A timer's sample is at an instruction behind the one that took the time: there, too, is an
+/// access.
 const WORK: &str = "volatile long s;
     #define ADD asm volatile(\"addq %1,%0\" : \"+m\"(s) : \"r\"(i));
     __attribute__((noinline)) void known_work(void) { for (long i = 0; i < 1000000; i++) { ADD ADD ADD ADD } }
