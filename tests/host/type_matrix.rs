@@ -51,7 +51,7 @@ fn judge(folder: &Path, program: &Path) -> Result<Judged> {
     // Each sentence once: there are as many samples as pages.
     let mut said = BTreeMap::<String, u64>::new();
     let note = |sentence: String, samples: u64| *said.entry(sentence).or_default() += samples;
-    let judged = field_judge::judge(&printed, "", &report, note)?;
+    let judged = field_judge::judge(&printed, None, &report, note)?;
     said.iter().for_each(|(sentence, samples)| say(&format!("{sentence} ({samples} samples)")));
     // What the addresses confirm is right, and they contradict nothing.
     let view = precise(["types", "-i", &file, "--json", "-n", "10000"])?.expect(0)?;

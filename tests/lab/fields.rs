@@ -20,7 +20,8 @@ fn main() -> Result<ExitCode> {
     ensure!(printed.is_complete(), "the program did not print its objects");
     let report = std::fs::read_to_string(report).with_context(|| report.clone())?;
     let report = serde_json::from_str(&report)?;
-    let judged = judge(&printed, process, &report, |what, samples| println!("{what} ({samples} samples)"))?;
+    let judged =
+        judge(&printed, Some(process), &report, |what, samples| println!("{what} ({samples} samples)"))?;
     println!("{process}: {:.1} % typed, {judged:?}", 100.0 * judged.covered());
     let enough = 100.0 * judged.covered() >= least.parse()?;
     Ok(if judged.wrong == 0 && judged.right > 0 && enough { ExitCode::SUCCESS } else { ExitCode::FAILURE })

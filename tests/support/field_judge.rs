@@ -108,15 +108,16 @@ impl Judged {
     }
 }
 
-/// Judges the field of each sample of a report by `process,field,address` (or `field,address`, if
-/// `process` is empty) by the address. Calls `note` with what is not right, and its samples.
+/// Judges the field of each sample of a report by `field,address` by the address; with `process`
+/// those of this process, in a report by `process,field,address`. Calls `note` with what is not
+/// right, and its samples.
 ///
 /// # Errors
 ///
 /// Returns an error if it is no such report.
 pub fn judge(
     printed: &Printed,
-    process: &str,
+    process: Option<&str>,
     report: &serde_json::Value,
     mut note: impl FnMut(String, u64),
 ) -> Result<Judged> {
@@ -124,7 +125,7 @@ pub fn judge(
     for group in report["events"][0]["groups"].as_array().context("groups")? {
         let values = group["values"].as_array().context("values")?;
         let [.., field, address] = &values[..] else { bail!("no fields and addresses: {group}") };
-        if values.len() == 3 && values[0]["text"] != process {
+        if process.is_some_and(|process| values[0]["text"] != process) {
             continue;
         }
         let samples = group["measures"]["count"].as_u64().context("samples")?;

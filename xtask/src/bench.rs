@@ -141,8 +141,8 @@ enum Bench {
     /// Measure how much of the code of a kernel of Debian has types, by its debug information and
     /// by BTF alone
     KernelTypes {
-        /// Take one function of so many
-        #[arg(long, default_value_t = 1)]
+        /// Take every Nth function
+        #[arg(long, value_name = "N", default_value_t = 1)]
         every: u32,
     },
     /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
@@ -245,8 +245,8 @@ pub fn quick(precise: &Path, rounds: usize) -> Result<()> {
     process::run(&mut compare(&[], precise, "quick", rounds))
 }
 
-/// Fails if less of a kernel's code has types than should: of that with variables in its debug
-/// information 90 %, by BTF alone 45 %.
+/// Fails if fewer accesses of a kernel's code have types than should: 90 % of those in code with
+/// variables by debug information, 45 % of all by BTF alone.
 pub fn kernel_types(build: &[&str], every: u32) -> Result<()> {
     let described = described_kernel(&checkout::target().join("lab"))?;
     for (by, wanted) in [("debug-information", "90"), ("btf", "45")] {

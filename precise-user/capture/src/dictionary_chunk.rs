@@ -112,7 +112,7 @@ fn most_distinct(rows: usize, largest: u64) -> usize {
         let smaller = rows - rows.saturating_mul(places as usize) / bits as usize;
         smaller.min(1 << places)
     };
-    // Places of so many bits name at most so many numbers; above 2^17 it is too large anyway.
+    // A place of N bits names one of 2^N numbers, and a dictionary has at most 2^17.
     (0..bits.min(MOST_NUMBERS.ilog2() + 1)).map(most).max().unwrap_or(0)
 }
 
@@ -167,11 +167,12 @@ pub(super) fn write_numbers<W: Write + Send>(
             _ => numbers.flat_map(u64::to_le_bytes).collect(),
         }
     };
-    let Some(largest) = numbers.clone().flatten().max() else { return Ok(false) };
-    let most = most_distinct(numbers.len(), largest);
+    let Some((min, max)) = ends(numbers.clone().flatten(), column) else { return Ok(false) };
+    // A negative number has as many bytes as the largest one without a sign.
+    let most = most_distinct(numbers.len(), min.max(max));
     let mut distinct = DistinctNumbers { most, ..DistinctNumbers::default() };
     let rows = DictionaryRows::of(numbers.clone(), |number| distinct.place(number).filter(|_| dictionary));
-    let (values, rows, ends) = match rows {
+    let (values, rows) = match rows {
         Some(rows) => {
             let bytes = plain(&mut distinct.all.iter().copied());
             let page = Page::DictionaryPage {
@@ -181,15 +182,14 @@ pub(super) fn write_numbers<W: Write + Send>(
                 is_sorted: false,
             };
             let values = ChunkValues::Places(CompressedPage::new(page, bytes.len()));
-            (values, rows, ends(distinct.all.iter().copied(), column))
+            (values, rows)
         }
         None => {
             let bytes = plain(&mut numbers.clone().flatten());
             let rows = DictionaryRows::of(numbers.clone(), |_| Some(0)).unwrap_or_default();
-            (ChunkValues::Plain { bytes, width }, rows, ends(numbers.flatten(), column))
+            (ChunkValues::Plain { bytes, width }, rows)
         }
     };
-    let Some((min, max)) = ends else { return Ok(false) };
     let nulls = Some(rows.nulls() as u64);
     let statistics = match physical {
         Physical::INT32 => {

@@ -418,20 +418,26 @@ fn build_workloads(sources: &Path, to: &Path) -> Result<()> {
         ("cc", "g++", &["-O2", "-g"]),
         ("rs", "rustc", &["-Copt-level=2", "-g", "--edition=2024"]),
     ];
+    const OWN: &[&str] = &["-O2", "-g", "-pthread"];
     fs::create_dir_all(to)?;
-    for (language, compiler, flags) in SHAPES {
+    let shapes = SHAPES.map(|(language, compiler, flags)| {
         let source = sources.join("../host/type_programs").join(format!("shapes.{language}"));
-        let binary = to.join(format!("shapes-{language}"));
-        sh::run(Command::new(compiler).args(flags).arg("-o").arg(&binary).arg(&source))?;
-    }
+        (source, to.join(format!("shapes-{language}")), compiler, flags)
+    });
+    let mut programs = Vec::from(shapes);
     for entry in fs::read_dir(sources.join("workloads"))? {
         let source = entry?.path();
-        let binary = to.join(source.file_stem().unwrap_or_default());
+        if source.extension().is_some_and(|e| e == "c") {
+            let binary = to.join(source.file_stem().unwrap_or_default());
+            programs.push((source, binary, "gcc", OWN));
+        }
+    }
+    for (source, binary, compiler, flags) in programs {
         let newer = |a: &Path, b: &Path| -> Option<bool> {
             Some(a.metadata().ok()?.modified().ok()? > b.metadata().ok()?.modified().ok()?)
         };
-        if source.extension().is_some_and(|e| e == "c") && newer(&binary, &source) != Some(true) {
-            sh::run(Command::new("gcc").args(["-O2", "-g", "-pthread", "-o"]).arg(&binary).arg(&source))?;
+        if newer(&binary, &source) != Some(true) {
+            sh::run(Command::new(compiler).args(flags).arg("-o").arg(&binary).arg(&source))?;
         }
     }
     Ok(())

@@ -106,7 +106,7 @@ fn host(run: &mut Run) -> Result<StepResult> {
 
 fn bench(_run: &mut Run) -> Result<StepResult> {
     const ROUNDS: usize = 3;
-    /// Of the functions of a kernel, those whose types are looked up.
+    /// The types of every 32nd function of a kernel are looked up.
     const EVERY: u32 = 32;
     if !process::is_root() {
         return Ok(StepResult::Skipped("only root may profile the whole machine".into()));

@@ -14,7 +14,7 @@ use super::{
 const MAX_ARRAYS: usize = 16;
 /// The lowest address of a global variable at which linkers place a program that is linked to fixed
 /// addresses. The kernel is at the upper end of all addresses.
-pub(super) const LOWEST_GLOBAL: u64 = 0x40_0000;
+const LOWEST_GLOBAL: u64 = 0x40_0000;
 
 /// Returns the number of a general-purpose register; `None` for other registers.
 pub(super) fn number(register: Register) -> Option<RegisterNumber> {
@@ -97,12 +97,15 @@ pub(super) fn target(memory: &UsedMemory, state: &ValueState, types: &mut dyn Ty
     OperandTarget { address: sum(base, scaled, types), indexed, segment, absolute }
 }
 
-/// Returns the pointer to the global variable at a displacement, if the base register is a number
-/// that was not followed: then it is an index.
+/// Returns the pointer to the global variable that a constant in the code is the address of.
+pub(super) fn fixed_global(constant: u64, types: &mut dyn Types) -> Option<KnownValue> {
+    if constant >= LOWEST_GLOBAL { global(constant, types) } else { None }
+}
+
+/// Returns the pointer to the global variable at a displacement, if the base register holds a
+/// number: then that number is an index.
 fn array_of(base: KnownValue, displacement: u64, types: &mut dyn Types) -> Option<KnownValue> {
-    (matches!(base, KnownValue::Number(_)) && displacement >= LOWEST_GLOBAL)
-        .then(|| global(displacement, types))
-        .flatten()
+    if matches!(base, KnownValue::Number(_)) { fixed_global(displacement, types) } else { None }
 }
 
 /// Returns the value of an address relative to the segment of the CPU's variables, and what that

@@ -1,6 +1,7 @@
 //! The data flow of one function, to its fixed point.
 
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 
 use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,6 +19,8 @@ use crate::flow::Flow;
 const MAX_INSTRUCTIONS: usize = 1 << 16;
 /// Maximum number of instructions that are executed until the fixed point.
 const MAX_STEPS: usize = 1 << 20;
+/// Maximum number of depths of the stack at the places from which code may be reached.
+const MAX_DEPTHS: usize = 64;
 
 /// Returns the accesses of instructions to memory, by the distance of the instruction from the
 /// start of the function. Instructions that access no memory have an empty list.
@@ -49,13 +52,35 @@ pub fn accesses(
     Ok(analysis.find(&wanted.iter().copied().collect()))
 }
 
-/// Returns the depth of the stack that most states have, the largest of several.
-fn deepest_of_most(states: &[ValueState]) -> Option<i64> {
-    let mut counts: FxHashMap<i64, usize> = FxHashMap::default();
-    for depth in states.iter().filter_map(stack) {
-        *counts.entry(depth).or_default() += 1;
+/// The states at some places of a function, joined by the depth of the stack there; `None` where
+/// the depth is unknown.
+#[derive(Default)]
+struct ByDepth(FxHashMap<Option<i64>, (usize, ValueState)>);
+
+impl ByDepth {
+    /// Adds the state at a place. Depths beyond [`MAX_DEPTHS`] are left out: no compiler makes
+    /// them.
+    fn add(&mut self, state: ValueState, types: &mut dyn Types) {
+        let (depths, depth) = (self.0.len(), stack(&state));
+        match self.0.entry(depth) {
+            Entry::Occupied(mut known) => {
+                let (places, joined) = known.get_mut();
+                *places += 1;
+                joined.join(&state, types);
+            }
+            Entry::Vacant(place) if depths < MAX_DEPTHS => drop(place.insert((1, state))),
+            Entry::Vacant(_) => {}
+        }
     }
-    counts.into_iter().map(|(depth, count)| (count, Reverse(depth))).max().map(|(_, Reverse(depth))| depth)
+
+    /// Returns the state at the depth that most places have, the deepest of several. Places whose
+    /// depth is unknown count only if there are no others.
+    fn most_common(self) -> Option<ValueState> {
+        let rank = |(depth, (places, _)): &(Option<i64>, (usize, ValueState))| {
+            (depth.is_some(), *places, Reverse(*depth))
+        };
+        self.0.into_iter().max_by_key(rank).map(|(_, (_, state))| state)
+    }
 }
 
 struct Analysis<'a> {
@@ -162,22 +187,17 @@ impl Analysis<'_> {
         };
         [FlowControl::IndirectBranch, FlowControl::Call].into_iter().find_map(|control| {
             let leaves = leaves(control);
-            let mut found: Vec<ValueState> = Vec::new();
+            let mut by_depth = ByDepth::default();
             for (start, mut state) in self.entering.clone() {
                 let instructions = self.instructions;
                 self.execute(start, &mut state, |at, state, info, context| {
                     let Some(instruction) = instructions.get(at).filter(|i| leaves(i)) else { return };
                     let mut after = state.clone();
                     context.step(&instruction.decoded, info, at, &mut after);
-                    found.push(after);
+                    by_depth.add(after, context.types);
                 });
             }
-            let depth = deepest_of_most(&found);
-            let mut found = found.into_iter().filter(|state| stack(state) == depth);
-            let mut joined = found.next()?;
-            for other in found {
-                joined.join(&other, self.context.types);
-            }
+            let mut joined = by_depth.most_common()?;
             // Which of these places it was is not known, so one value is not against another.
             joined.forget_conflicts();
             Some(joined)

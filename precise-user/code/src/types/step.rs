@@ -2,7 +2,7 @@
 
 use iced_x86::{FlowControl, Instruction, InstructionInfo, Mnemonic, OpKind, Register};
 
-use super::access::{LOWEST_GLOBAL, effective, global, loaded, number, per_cpu, stack, target, writes};
+use super::access::{effective, fixed_global, loaded, number, per_cpu, stack, target, writes};
 use super::arithmetic::{difference, plus, sum, times};
 use super::known::{KnownVariables, RSP};
 use super::residue::Residue;
@@ -180,8 +180,7 @@ impl Context<'_> {
     /// Returns the value of a constant, which may be the address of a global variable in a program
     /// that is linked to fixed addresses.
     fn number(&mut self, constant: i64) -> KnownValue {
-        let address = Some(constant.cast_unsigned()).filter(|address| *address >= LOWEST_GLOBAL);
-        let global = address.and_then(|address| global(address, self.types));
+        let global = fixed_global(constant.cast_unsigned(), self.types);
         global.unwrap_or(KnownValue::Number(Residue::exactly(constant)))
     }
 

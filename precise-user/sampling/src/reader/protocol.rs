@@ -104,9 +104,19 @@ pub enum ReaderRequest {
 pub enum CodeOwner {
     /// A program's: its addresses are those of the file.
     Program,
-    /// The kernel's: its addresses are those in memory, which are so many bytes above those of the
+    /// The kernel's: its addresses are those in memory, this number of bytes above those of the
     /// file (`CONFIG_RANDOMIZE_BASE`), and the segment of `gs` has the variables of each CPU.
     Kernel(u64),
+}
+
+impl CodeOwner {
+    /// Returns by how many bytes the code in memory is above that of the file.
+    pub const fn moved(self) -> u64 {
+        match self {
+            Self::Program => 0,
+            Self::Kernel(bytes) => bytes,
+        }
+    }
 }
 
 /// The code of a function, and which of its accesses to memory are asked for.

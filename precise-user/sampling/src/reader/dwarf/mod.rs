@@ -25,8 +25,7 @@ use rustc_hash::FxHashMap;
 use self::index::Index;
 use self::sections::SectionContents;
 use self::types::TypeTable;
-use self::variables::VariableSymbols;
-use super::protocol::{CodeOwner, FileId, FoundTypes, FunctionCode, MAX_ADDRESSES, Split};
+use super::protocol::{FileId, FoundTypes, FunctionCode, MAX_ADDRESSES, Split};
 
 /// Maximum number of entries of debug information that one answer visits.
 const MAX_ENTRIES: u64 = 8 << 20;
@@ -113,7 +112,6 @@ struct Program {
     /// What dwz(1) put into another file, since several files have it.
     supplement: Option<(FileId, SectionContents)>,
     index: Index,
-    variables: VariableSymbols,
     /// What was split off, by file.
     split: FxHashMap<FileId, SplitProgram>,
     used: u64,
@@ -129,14 +127,8 @@ struct SplitProgram {
 
 impl Program {
     fn of(copy: &File) -> io::Result<Self> {
-        Ok(Self {
-            contents: SectionContents::of(copy)?,
-            supplement: None,
-            index: Index::default(),
-            variables: VariableSymbols::default(),
-            split: FxHashMap::default(),
-            used: 0,
-        })
+        let (contents, index) = (SectionContents::of(copy)?, Index::default());
+        Ok(Self { contents, supplement: None, index, split: FxHashMap::default(), used: 0 })
     }
 
     /// Reads the supplementary debug information from now on.
@@ -156,7 +148,7 @@ impl Program {
         }
         let budget = Budget::new();
         let mut table = match TypeTable::of(&dwarf, &mut self.index, &budget) {
-            Ok(table) => table.with(code.of, (&self.variables, &self.contents)),
+            Ok(table) => table.with(code.of, &self.contents),
             Err(why) => return Ok(code.untyped(why)),
         };
         let Some((id, skeleton, name)) = table.skeleton(code.in_file()) else {
@@ -188,10 +180,7 @@ impl Program {
 impl FunctionCode<'_> {
     /// Returns the address in the file at which the function begins.
     const fn in_file(&self) -> u64 {
-        match self.of {
-            CodeOwner::Program => self.start,
-            CodeOwner::Kernel(slide) => self.start.wrapping_sub(slide),
-        }
+        self.start.wrapping_sub(self.of.moved())
     }
 
     fn wanted(&self) -> &[u64] {
@@ -207,13 +196,14 @@ impl FunctionCode<'_> {
 
     /// Returns facts about the code where it is in memory.
     fn in_memory(&self, mut facts: FunctionFacts) -> FunctionFacts {
-        if let CodeOwner::Kernel(slide) = self.of {
+        let moved = self.of.moved();
+        if moved != 0 {
             for variable in &mut facts.variables {
-                variable.start = variable.start.wrapping_add(slide);
-                variable.end = variable.end.wrapping_add(slide);
+                variable.start = variable.start.wrapping_add(moved);
+                variable.end = variable.end.wrapping_add(moved);
             }
             let returns = facts.returns.into_iter();
-            facts.returns = returns.map(|(to, ty)| (to.wrapping_add(slide), ty)).collect();
+            facts.returns = returns.map(|(to, ty)| (to.wrapping_add(moved), ty)).collect();
         }
         facts
     }

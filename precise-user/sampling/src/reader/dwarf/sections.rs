@@ -1,7 +1,9 @@
 //! The sections of a file's debug information, in memory.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::ops::Range;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 
@@ -9,6 +11,7 @@ use flate2::read::ZlibDecoder;
 use gimli::{DwarfPackage, DwoId, EndianSlice, LittleEndian, SectionId};
 
 use super::Bytes;
+use super::variables::{VariableSymbol, VariableSymbols};
 use crate::reader::elf::{is_wide, le32, le64, read_up_to};
 use crate::reader::sections::{FileSection, Sections};
 
@@ -45,6 +48,8 @@ pub(super) struct SectionContents {
     sections: Vec<(SectionId, Content)>,
     /// The table of symbols and its texts: offsets and sizes in the mapping.
     symbols: [(usize, usize); 2],
+    /// The variables in the table of symbols, read when they are first needed.
+    variables: OnceCell<VariableSymbols>,
 }
 
 #[derive(Debug)]
@@ -91,12 +96,28 @@ impl SectionContents {
             [number(|of| of.offset), number(|of| of.size)].map(|n| usize::try_from(n).unwrap_or(usize::MAX))
         };
         let symbols = [table, texts].map(|section| place(section).into());
-        Ok(Self { mapping, sections, symbols })
+        Ok(Self { mapping, sections, symbols, variables: OnceCell::new() })
+    }
+
+    /// Returns the variable that contains an address by the table of symbols, with its name.
+    pub fn variable_at(&self, address: u64) -> Option<(VariableSymbol, &[u8])> {
+        let [_, texts] = self.symbols();
+        self.variables().at(address, texts)
+    }
+
+    /// Returns where a kernel has the variables of which each CPU has a copy.
+    pub fn per_cpu(&self) -> Range<u64> {
+        self.variables().per_cpu.clone()
+    }
+
+    fn variables(&self) -> &VariableSymbols {
+        let [table, texts] = self.symbols();
+        self.variables.get_or_init(|| VariableSymbols::of(table, texts))
     }
 
     /// Returns the table of symbols, and the texts that it refers to.
-    pub fn symbols(&self) -> (&[u8], &[u8]) {
-        self.symbols.map(|(offset, size)| self.mapping.range(offset, size)).into()
+    fn symbols(&self) -> [&[u8]; 2] {
+        self.symbols.map(|(offset, size)| self.mapping.range(offset, size))
     }
 
     /// Returns a section; empty if the file does not have it.

@@ -7,6 +7,7 @@ use std::process::Command;
 use super::*;
 use crate::reader::copy::copy;
 use crate::reader::elf::Headers;
+use crate::reader::protocol::CodeOwner;
 
 const LIST: &str = r#"
 struct point { int x; int y; };

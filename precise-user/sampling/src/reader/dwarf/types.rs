@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 
 use super::index::Index;
 use super::sections::SectionContents;
-use super::variables::VariableSymbols;
 use super::{Budget, Bytes, Entry, Place, Unit};
 use crate::reader::demangle::bounded;
 use crate::reader::protocol::CodeOwner;
@@ -37,8 +36,8 @@ pub(super) struct TypeTable<'a, 'i> {
     of: CodeOwner,
     /// The unit with this code.
     pub of_unit: Option<u32>,
-    /// The variables that the table of symbols names.
-    symbols: Option<(&'i VariableSymbols, &'i SectionContents)>,
+    /// The file whose table of symbols names variables.
+    named: Option<&'i SectionContents>,
     units: FxHashMap<u32, Option<Rc<Unit<'a>>>>,
     nodes: Vec<TypeNode>,
     by_place: FxHashMap<Place, Option<TypeId>>,
@@ -105,7 +104,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             skeleton,
             of: CodeOwner::Program,
             of_unit: None,
-            symbols: None,
+            named: None,
             units: FxHashMap::default(),
             nodes: Vec::new(),
             by_place: FxHashMap::default(),
@@ -113,9 +112,9 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         }
     }
 
-    /// Says whose code is asked about, and which variables the table of symbols names.
-    pub fn with(self, of: CodeOwner, symbols: (&'i VariableSymbols, &'i SectionContents)) -> Self {
-        Self { of, symbols: Some(symbols), ..self }
+    /// Says whose code is asked about, and which file's table of symbols names variables.
+    pub fn with(self, of: CodeOwner, named: &'i SectionContents) -> Self {
+        Self { of, named: Some(named), ..self }
     }
 
     /// Returns the unit with the code at an address if its debug information was split off: the
@@ -422,7 +421,7 @@ impl<'a, 'i> TypeTable<'a, 'i> {
             return Some(found);
         }
         // The unit that uses a variable declares it.
-        let symbol = self.symbols.and_then(|(symbols, contents)| symbols.at(contents, address));
+        let symbol = self.named.and_then(|file| file.variable_at(address));
         if let (Some(symbol), Some(unit)) = (symbol, self.of_unit)
             && self.index.declare(unit, symbol)
         {
@@ -435,12 +434,26 @@ impl<'a, 'i> TypeTable<'a, 'i> {
         self.global_in_units(address)
     }
 
+    /// Returns the name of the global variable at an address of the file; empty if it has none.
+    fn name_in_file(&mut self, address: u64) -> String {
+        let Some((_, mut place, _)) = self.index.global(address) else { return String::new() };
+        for _ in 0..MAX_LINKS {
+            let Some((unit, start, entry)) = self.entry(place) else { break };
+            let name = self.text(start, &unit, &entry);
+            if !name.is_empty() {
+                return name;
+            }
+            let Some(next) = self.origin(start, &entry) else { break };
+            place = next;
+        }
+        String::new()
+    }
+
     /// Returns the address in the file of a variable of which each CPU has a copy. Until Linux 6.14
     /// these variables were linked at 0, and were not moved with the kernel.
     fn per_cpu_in_file(&self, address: u64) -> Option<u64> {
-        let CodeOwner::Kernel(slide) = self.of else { return None };
-        let there = self.symbols.map(|(symbols, contents)| symbols.per_cpu(contents))?;
-        let moved = if there.start.cast_signed() < 0 { slide } else { 0 };
+        let there = self.named.filter(|_| self.has_per_cpu())?.per_cpu();
+        let moved = if there.start.cast_signed() < 0 { self.of.moved() } else { 0 };
         Some(address.wrapping_sub(moved)).filter(|address| there.contains(address))
     }
 }
@@ -493,12 +506,12 @@ impl Types for TypeTable<'_, '_> {
     }
 
     fn global(&mut self, address: u64) -> Option<Global> {
-        let CodeOwner::Kernel(slide) = self.of else { return self.global_in_file(address) };
         if self.per_cpu_in_file(address).is_some() {
             return None;
         }
-        let found = self.global_in_file(address.wrapping_sub(slide))?;
-        Some(Global { address: found.address.wrapping_add(slide), ..found })
+        let moved = self.of.moved();
+        let found = self.global_in_file(address.wrapping_sub(moved))?;
+        Some(Global { address: found.address.wrapping_add(moved), ..found })
     }
 
     fn has_per_cpu(&self) -> bool {
@@ -548,26 +561,7 @@ impl DescribedTypes for TypeTable<'_, '_> {
     }
 
     fn global_name(&mut self, address: u64) -> String {
-        match self.of {
-            CodeOwner::Kernel(slide) => self.name_in_file(address.wrapping_sub(slide)),
-            CodeOwner::Program => self.name_in_file(address),
-        }
-    }
-}
-
-impl TypeTable<'_, '_> {
-    fn name_in_file(&mut self, address: u64) -> String {
-        let Some((_, mut place, _)) = self.index.global(address) else { return String::new() };
-        for _ in 0..MAX_LINKS {
-            let Some((unit, start, entry)) = self.entry(place) else { break };
-            let name = self.text(start, &unit, &entry);
-            if !name.is_empty() {
-                return name;
-            }
-            let Some(next) = self.origin(start, &entry) else { break };
-            place = next;
-        }
-        String::new()
+        self.name_in_file(address.wrapping_sub(self.of.moved()))
     }
 }
 

@@ -4,10 +4,8 @@
 //! 200 MB of them. But the table of symbols has its name, and a unit with code that uses it
 //! declares it, with its type.
 
-use std::cell::OnceCell;
 use std::ops::Range;
 
-use super::sections::SectionContents;
 use crate::reader::elf::{le32, le64};
 
 /// Maximum number of variables.
@@ -32,55 +30,45 @@ pub(super) struct VariableSymbol {
 /// Where the variables of each CPU begin and end in a kernel (include/asm-generic/vmlinux.lds.h).
 const PER_CPU: [&[u8]; 2] = [b"__per_cpu_start", b"__per_cpu_end"];
 
-/// The variables of a file by its table of symbols, which is read when it is first needed.
-#[derive(Debug, Default)]
-pub(super) struct VariableSymbols(OnceCell<Found>);
-
+/// The variables of a file by its table of symbols.
 #[derive(Debug)]
-struct Found {
-    /// By address.
-    variables: Vec<VariableSymbol>,
-    per_cpu: Range<u64>,
+pub(super) struct VariableSymbols {
+    by_address: Vec<VariableSymbol>,
+    /// Where a kernel has the variables of which each CPU has a copy.
+    pub per_cpu: Range<u64>,
 }
 
 impl VariableSymbols {
+    /// Reads a table of symbols, whose names are in `texts`.
+    pub fn of(table: &[u8], texts: &[u8]) -> Self {
+        let of = |entry: &[u8]| {
+            // st_info, st_shndx: those that the file only uses are in no section.
+            let defined = entry.get(6..8) != Some(&[0, 0]);
+            let is_variable = entry.get(4).is_some_and(|info| info & 0xf == OBJECT);
+            let symbol =
+                VariableSymbol { address: le64(entry, 8), size: le64(entry, 16), name: le32(entry, 0) };
+            (defined && is_variable && symbol.size > 0).then_some(symbol)
+        };
+        let entries = || table.chunks_exact(ENTRY);
+        let mut by_address: Vec<VariableSymbol> = entries().filter_map(of).take(MAX_VARIABLES).collect();
+        by_address.sort_unstable();
+        let [start, end] = PER_CPU.map(|name| {
+            let found = entries().find(|entry| text(texts, le32(entry, 0)) == Some(name));
+            found.map_or(0, |entry| le64(entry, 8))
+        });
+        Self { by_address, per_cpu: start..end }
+    }
+
     /// Returns the variable that contains an address, with its name.
-    pub fn at<'a>(&self, contents: &'a SectionContents, address: u64) -> Option<(VariableSymbol, &'a [u8])> {
-        let all = &self.found(contents).variables;
-        let next = all.partition_point(|symbol| symbol.address <= address);
-        let symbol = all.get(next.checked_sub(1)?).filter(|of| address - of.address < of.size)?;
-        Some((*symbol, text(contents.symbols().1, symbol.name)?))
-    }
-
-    /// Returns where a kernel has the variables of which each CPU has a copy.
-    pub fn per_cpu(&self, contents: &SectionContents) -> Range<u64> {
-        self.found(contents).per_cpu.clone()
-    }
-
-    fn found(&self, contents: &SectionContents) -> &Found {
-        self.0.get_or_init(|| read(contents.symbols()))
+    pub fn at<'a>(&self, address: u64, texts: &'a [u8]) -> Option<(VariableSymbol, &'a [u8])> {
+        let next = self.by_address.partition_point(|symbol| symbol.address <= address);
+        let symbol = self.by_address.get(next.checked_sub(1)?);
+        let symbol = symbol.filter(|of| address - of.address < of.size)?;
+        Some((*symbol, text(texts, symbol.name)?))
     }
 }
 
 fn text(texts: &[u8], at: u32) -> Option<&[u8]> {
     let from = texts.get(at as usize..)?;
     from.get(..from.iter().take(MAX_NAME).position(|byte| *byte == 0)?)
-}
-
-fn read((table, texts): (&[u8], &[u8])) -> Found {
-    let of = |entry: &[u8]| {
-        // st_info, st_shndx: those that the file only uses are in no section.
-        let defined = entry.get(6..8) != Some(&[0, 0]);
-        let is_variable = entry.get(4).is_some_and(|info| info & 0xf == OBJECT);
-        let symbol = VariableSymbol { address: le64(entry, 8), size: le64(entry, 16), name: le32(entry, 0) };
-        (defined && is_variable && symbol.size > 0).then_some(symbol)
-    };
-    let entries = || table.chunks_exact(ENTRY);
-    let mut variables: Vec<VariableSymbol> = entries().filter_map(of).take(MAX_VARIABLES).collect();
-    variables.sort_unstable();
-    let [start, end] = PER_CPU.map(|name| {
-        let found = entries().find(|entry| text(texts, le32(entry, 0)) == Some(name));
-        found.map_or(0, |entry| le64(entry, 8))
-    });
-    Found { variables, per_cpu: start..end }
 }

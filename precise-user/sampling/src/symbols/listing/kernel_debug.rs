@@ -33,18 +33,16 @@ impl KernelDebug {
         root: &Path,
     ) -> Option<Self> {
         let id = symbols.build_id(KERNEL)?;
+        let right = |_: &mut Reader, _: &File, elf: &Headers| elf.build_id() == Some(id) && elf.described;
         let name = by_build_id(&id, ".debug");
-        let described = |elf: &Headers| elf.build_id() == Some(id) && elf.described;
-        let right = |_: &mut Reader, _: &File, elf: &Headers| described(elf);
-        let mut found = name.and_then(|name| open.separate(reader, None, &name, right));
-        for place in vmlinux::installed(root).into_iter().chain(vmlinux::built(root)) {
-            if found.is_some() {
-                break;
-            }
-            let Ok(file) = open_in_root(root, &place) else { continue };
-            found = open.separate_of(reader, file, &root.join(place), right);
-        }
-        let file = found.or_else(|| open.served(reader, &id, KERNEL))?;
+        let by_id = name.and_then(|name| open.separate(reader, None, &name, right));
+        let by_place = || {
+            vmlinux::installed(root).into_iter().chain(vmlinux::built(root)).find_map(|place| {
+                let file = open_in_root(root, &place).ok()?;
+                open.separate_of(reader, file, &root.join(place), right)
+            })
+        };
+        let file = by_id.or_else(by_place).or_else(|| open.served(reader, &id, KERNEL))?;
         let code = file.elf.segments.iter().find(|segment| segment.flags & PF_X != 0)?;
         let slide = symbols.address_of(START)?.wrapping_sub(code.vaddr);
         Some(Self { file, of: CodeOwner::Kernel(slide) })
