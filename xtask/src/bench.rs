@@ -11,6 +11,7 @@ use clap::Subcommand;
 
 use crate::lab::apt::Apt;
 use crate::lab::described::described_kernel;
+use crate::newer_perf::newer_perf;
 use crate::{build_ebpf, checkout, process};
 
 /// The environment variable with the path of the baseline object.
@@ -131,8 +132,8 @@ enum Bench {
         #[arg(long)]
         race: bool,
     },
-    /// Measure how much of zstd, SQLite, PostgreSQL and a server in Rust has types; their sources
-    /// come from Debian
+    /// Measure how much of zstd, SQLite, PostgreSQL and a server in Rust has types, and compare
+    /// these with the types of perf; sources and perf come from Debian
     Types {
         /// Write the table to its place on this page
         #[arg(long)]
@@ -229,7 +230,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
                 "--bin",
                 "bench-types",
             ]);
-            process::run(bench.arg("--").arg(precise).arg(sources).arg(server).args(page))
+            let perf = newer_perf(&sources.join("perf"))?;
+            process::run(bench.arg("--").arg(precise).arg(sources).arg(server).arg(perf).args(page))
         }
         Bench::KernelTypes { every } => kernel_types(&["--release"], every),
         Bench::Import { size, distinct } => {

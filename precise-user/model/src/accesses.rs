@@ -48,7 +48,7 @@ pub const NO_FUNCTION: &str = "code of no known function";
 /// The words for functions that are not looked at because of [`MAX_FUNCTIONS`].
 pub const NOT_LOOKED_AT: &str = "function with fewer samples";
 /// Maximum number of functions whose code is read: those with the most samples.
-pub const MAX_FUNCTIONS: usize = 1000;
+pub const MAX_FUNCTIONS: usize = 10_000;
 
 impl AccessTypes {
     /// Makes an empty table. `not_known` are the words for instructions without an entry.

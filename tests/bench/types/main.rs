@@ -1,18 +1,20 @@
 //! `cargo xtask bench types`: how much of real programs has types.
 //!
 //! ```text
-//! bench-types PRECISE SOURCES SERVER [PAGE]
+//! bench-types PRECISE SOURCES SERVER PERF [PAGE]
 //! ```
 //!
 //! `SOURCES` is a folder with the unpacked sources of zstd, SQLite and PostgreSQL, which are built
-//! in it, once. Three questions are asked of each program: which of all its accesses through
-//! pointers have a type, which of those that a timer samples while it works, and what the addresses
-//! of its page faults say about the types.
+//! in it, once. Four questions are asked of each program: which of all its accesses through pointers
+//! have a type, which of those that a timer samples while it works, what the addresses of its page
+//! faults say about the types, and what perf says about the same samples.
 
+mod cold;
 mod measured;
 mod page;
 mod programs;
 mod sampled;
+mod second_opinion;
 mod whole;
 
 use std::path::PathBuf;
@@ -23,16 +25,16 @@ use precise_tests::say;
 use measured::Measured;
 use programs::RealProgram;
 
-const USAGE: &str = "usage: bench-types PRECISE SOURCES SERVER [PAGE]";
+const USAGE: &str = "usage: bench-types PRECISE SOURCES SERVER PERF [PAGE]";
 /// How much less than its pinned share a program may have, in percentage points: another version of
 /// the compiler makes other code.
 const TOLERANCE: f64 = 2.0;
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let (precise, sources, server, page) = match arguments.as_slice() {
-        [precise, sources, server] => (precise, sources, server, None),
-        [precise, sources, server, page] => (precise, sources, server, Some(page)),
+    let (precise, sources, server, perf, page) = match arguments.as_slice() {
+        [precise, sources, server, perf] => (precise, sources, server, perf, None),
+        [precise, sources, server, perf, page] => (precise, sources, server, perf, Some(page)),
         _ => bail!(USAGE),
     };
     let mut measured = Vec::new();
@@ -42,16 +44,25 @@ fn main() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let sampled = sampled::accesses(precise, program, &binary, folder.path())?;
         let faults = sampled::faults(precise, program, &binary, folder.path())?;
-        let one = Measured { program, all, sampled, faults };
+        let opinion = second_opinion::compare((precise, perf), program, &binary, folder.path())?;
+        let one = Measured { program, all, sampled, faults, opinion };
         say(&page::details(&one));
         measured.push(one);
     }
     say(&page::table(&measured));
+    say(&page::opinions(&measured));
     if let Some(page) = page {
         page::write(page, &measured)?;
         say(&format!("wrote {}", page.display()));
     }
     for one in &measured {
+        let (opinion, name) = (&one.opinion, one.program.name());
+        ensure!(
+            opinion.different * 100 <= opinion.same + opinion.different,
+            "{name}: perf says something else about {} samples, and the same about {}",
+            opinion.different,
+            opinion.same
+        );
         let (pinned, is, name) = (one.program.pinned(), one.all.share(), one.program.name());
         ensure!(
             is >= pinned - TOLERANCE,

@@ -2,6 +2,7 @@
 
 use super::programs::RealProgram;
 use super::sampled::{SampledAccesses, SampledFaults};
+use super::second_opinion::SecondOpinion;
 use super::whole::AllAccesses;
 
 /// What was measured of a program.
@@ -14,4 +15,6 @@ pub struct Measured {
     pub sampled: SampledAccesses,
     /// Its page faults.
     pub faults: SampledFaults,
+    /// What perf says about the same samples.
+    pub opinion: SecondOpinion,
 }

@@ -4,12 +4,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use precise::model::digits::thousands;
 
 use super::measured::Measured;
 
-/// Where the table begins and ends on the page.
-const BEGIN: &str = "<!-- programs: generated -->\n";
+/// Where the tables begin and end on the page.
+const PROGRAMS: &str = "<!-- programs: generated -->\n";
+const OPINIONS: &str = "<!-- second opinion: generated -->\n";
 const END: &str = "<!-- end -->";
+/// How many kinds of differences are shown.
+const DETAILS: usize = 40;
 
 /// Returns what was measured of a program.
 pub fn details(one: &Measured) -> String {
@@ -40,6 +44,25 @@ pub fn details(one: &Measured) -> String {
         faults.contradicted,
         faults.not_checkable,
     );
+    let opinion = &one.opinion;
+    let _ = write!(
+        out,
+        "\nsecond opinion: {} same, {} different, {} only precise, {} only perf, {} nobody, {} unmatched; \
+         confirmed {}, contradicted {}",
+        opinion.same,
+        opinion.different,
+        opinion.only_precise,
+        opinion.only_perf,
+        opinion.neither,
+        opinion.unmatched,
+        opinion.confirmed,
+        opinion.contradicted,
+    );
+    let mut details: Vec<_> = opinion.details.iter().collect();
+    details.sort_by_key(|(_, samples)| std::cmp::Reverse(**samples));
+    for (what, samples) in details.into_iter().take(DETAILS) {
+        let _ = write!(out, "\n{samples:8}  {what}");
+    }
     out
 }
 
@@ -71,12 +94,46 @@ pub fn table(measured: &[Measured]) -> String {
     out
 }
 
-/// Writes the table to its place on a page.
+/// Returns the table of what perf says.
+pub fn opinions(measured: &[Measured]) -> String {
+    let mut out = "| program | samples | same member | different | by the addresses, precise is right | \
+                   perf is right | neither | only precise has a type | only perf | nobody | precise | perf |\n\
+                   | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for one in measured {
+        let opinion = &one.opinion;
+        let (all, judged) = (opinion.all(), opinion.judged);
+        let share = |samples: u64| format!("{:.1} %", 100.0 * samples as f64 / all.max(1) as f64);
+        let [ours, theirs] = opinion.seconds;
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {ours:.1} s | {theirs:.1} s |",
+            one.program.name(),
+            thousands(all),
+            share(opinion.same),
+            thousands(opinion.different),
+            thousands(judged.precise),
+            thousands(judged.perf),
+            thousands(judged.both + judged.neither),
+            share(opinion.only_precise),
+            share(opinion.only_perf),
+            share(opinion.neither),
+        );
+    }
+    out
+}
+
+/// Writes the tables to their places on a page.
 pub fn write(page: &Path, measured: &[Measured]) -> Result<()> {
     let text = std::fs::read_to_string(page)?;
-    let (before, rest) = text.split_once(BEGIN).context("the page has no place for the table")?;
-    let (_, after) = rest.split_once(END).context("the place for the table has no end")?;
-    let (before, after) = (before.to_owned(), after.to_owned());
-    std::fs::write(page, format!("{before}{BEGIN}\n{}\n{END}{after}", table(measured)))?;
+    let text = replaced(&text, PROGRAMS, &table(measured))?;
+    std::fs::write(page, replaced(&text, OPINIONS, &opinions(measured))?)?;
     Ok(())
+}
+
+/// Returns the page with another table at a place.
+fn replaced(page: &str, begin: &str, table: &str) -> Result<String> {
+    let (before, rest) = page.split_once(begin).context("the page has no place for the table")?;
+    let (_, after) = rest.split_once(END).context("the place for the table has no end")?;
+    Ok(format!("{before}{begin}\n{table}\n{END}{after}"))
 }

@@ -114,6 +114,17 @@ impl Apt {
         Ok(())
     }
 
+    /// Downloads a package of one suite with all that it depends on, and returns the files.
+    pub fn with_dependencies(&self, package: &str, suite: &str) -> Result<Vec<PathBuf>> {
+        let wanted = format!("{package}/{suite}");
+        let fetch = ["-q", "-y", "--download-only", "--no-install-recommends", "install", &wanted];
+        sh::run(self.command("apt-get").args(fetch))?;
+        let packages = fs::read_dir(self.dir.join("cache/archives"))?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(packages.into_iter().filter(|path| path.extension().is_some_and(|name| name == "deb")).collect())
+    }
+
     /// Downloads packages into `dir` and returns their files, in the given order.
     pub fn download(&self, dir: &Path, packages: &[String]) -> Result<Vec<PathBuf>> {
         fs::create_dir_all(dir)?;

@@ -8,7 +8,7 @@ mod initramfs;
 mod kernel;
 mod modules;
 mod pmu;
-mod sh;
+pub mod sh;
 mod suite;
 
 use std::cmp::Reverse;

@@ -123,6 +123,14 @@ fn a_number_in_the_element_before_is_a_part_of_it() {
     assert_eq!(places_with(text, Nodes { kernel: false }, &[stored])[..2], [Ok((NODE, 8)), Ok((NODE, 16))]);
 }
 
+/// `for (link = &head; *link; link = &(*link)->next)`: a link is a member of a node but at first.
+#[test]
+fn a_place_where_two_paths_meet_has_what_both_lead_to() {
+    let walk = "nop\n 1: mov (%rsi),%rax\n mov %rax,%rsi\n test %rax,%rax\n jne 1b\n ret";
+    let head = Variable { start: 0x1000, end: 0x1001, home: Home::At(6, 0), ty: POINTER, piece: None };
+    assert_eq!(places_with(walk, Nodes { kernel: false }, &[head]), [Ok((POINTER, 0))]);
+}
+
 #[test]
 fn what_is_said_later_was_true_before() {
     let stored = "nop\n movq $1,8(%rsi)\n mov %rsi,(%rdi)";

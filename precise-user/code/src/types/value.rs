@@ -175,10 +175,19 @@ fn joined(a: Pointer, b: Pointer, types: &mut dyn Types) -> Option<Pointer> {
         let offset = if a.stepped { b.offset } else { a.offset };
         return same.then_some(Pointer { ty: a.ty, offset, source, stepped });
     }
-    if encloses(a, b, types) {
-        return Some(Pointer { source, stepped, ..a });
-    }
-    encloses(b, a, types).then_some(Pointer { source, stepped, ..b })
+    // The inner object is what both lead to: the head of a list and the links in its elements are
+    // links, and only one of them is a member of an element.
+    let inner = if encloses(a, b, types) { b } else { encloses(b, a, types).then_some(a)? };
+    Some(Pointer { source, stepped, ..inner })
+}
+
+/// Returns whether the members of the outer object overlap at the place of the inner one. The inner
+/// one says more then: it is a struct in a union, or the fields of a variant.
+pub(super) fn prefers_inner(outer: Pointer, inner: Pointer, types: &mut dyn Types) -> bool {
+    let place = u64::try_from(outer.offset.wrapping_sub(inner.offset)).unwrap_or(0);
+    types.shape(inner.ty) == TypeShape::Composite
+        && types.shape(outer.ty) == TypeShape::Composite
+        && types.fields_at(outer.ty, place).len() > 1
 }
 
 /// Returns whether the object of `outer`, or a neighbour if it has some, has the object of `inner`

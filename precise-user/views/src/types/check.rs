@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use precise_code::types::{Kind, Object, TypeLayout, TypeOrigin, TypedCode};
+use precise_code::types::{Kind, Object, TypeOrigin, TypedCode};
 
 use super::{AddressChecks, variable};
 use precise_model::{Capture, Row};
@@ -16,11 +16,13 @@ use precise_model::{Capture, Row};
 /// The starts of objects, as types and addresses give them.
 pub(super) struct Bases<'a> {
     capture: &'a Capture,
-    by_type: BTreeMap<TypeLayout, OfType>,
+    /// By the number of the type.
+    by_type: Vec<OfType>,
 }
 
 #[derive(Default)]
 struct OfType {
+    size: u64,
     checked: AddressChecks,
     /// By process and epoch.
     objects: BTreeMap<(u32, u32), BTreeMap<u64, Seen>>,
@@ -35,16 +37,18 @@ struct Seen {
 
 impl<'a> Bases<'a> {
     pub fn of(capture: &'a Capture) -> Self {
-        Self { capture, by_type: BTreeMap::new() }
+        Self { capture, by_type: Vec::new() }
     }
 
-    /// Adds the samples of a row.
-    pub fn add(&mut self, row: &Row, object: Object, layout: &TypeLayout, code: &TypedCode) {
+    /// Adds the samples of a row, at an object of the layout with this number.
+    pub fn add(&mut self, row: &Row, object: Object, number: usize, code: &TypedCode) {
+        let Some(layout) = code.layouts.get(object.layout as usize) else { return };
         let count = row.measures.count;
-        if !self.by_type.contains_key(layout) {
-            self.by_type.insert(layout.clone(), OfType::default());
+        if self.by_type.len() <= number {
+            self.by_type.resize_with(number + 1, OfType::default);
         }
-        let Some(of_type) = self.by_type.get_mut(layout) else { return };
+        let Some(of_type) = self.by_type.get_mut(number) else { return };
+        of_type.size = layout.size;
         let AddressChecks { confirmed, contradicted, not_checkable } = &mut of_type.checked;
         let add = |to: &mut u64| *to = to.saturating_add(count);
         let data = row.data.and_then(|id| self.capture.data.get(id as usize));
@@ -54,7 +58,8 @@ impl<'a> Bases<'a> {
             return add(not_checkable);
         };
         let Some(base) = data.runtime_address.checked_sub(object.offset) else { return add(contradicted) };
-        if !base.is_multiple_of(layout.alignment.max(1)) {
+        // Code that copies bytes uses numbers and vectors at any address.
+        if layout.kind != Kind::Scalar && !base.is_multiple_of(layout.alignment.max(1)) {
             return add(contradicted);
         }
         let global = object.global.and_then(|global| code.globals.get(global as usize));
@@ -83,9 +88,9 @@ impl<'a> Bases<'a> {
     /// Compares the objects, and returns the sum over all types.
     pub fn judge(&mut self) -> AddressChecks {
         let mut sum = AddressChecks::default();
-        for (layout, of_type) in &mut self.by_type {
+        for of_type in &mut self.by_type {
             for objects in std::mem::take(&mut of_type.objects).into_values() {
-                judge_objects(layout.size, &objects, &mut of_type.checked);
+                judge_objects(of_type.size, &objects, &mut of_type.checked);
             }
             let checked = of_type.checked;
             sum.confirmed = sum.confirmed.saturating_add(checked.confirmed);
@@ -96,8 +101,8 @@ impl<'a> Bases<'a> {
     }
 
     /// Returns what the addresses say about a type.
-    pub fn checked(&self, layout: &TypeLayout) -> AddressChecks {
-        self.by_type.get(layout).map(|of_type| of_type.checked).unwrap_or_default()
+    pub fn checked(&self, number: usize) -> AddressChecks {
+        self.by_type.get(number).map(|of_type| of_type.checked).unwrap_or_default()
     }
 }
 

@@ -240,7 +240,9 @@ type At<'a> = BTreeMap<u64, Vec<&'a Row>>;
 struct Sorted<'a> {
     capture: &'a Capture,
     weighing: Weighing,
-    types: BTreeMap<TypeLayout, Heat>,
+    /// By the number of the type.
+    types: Vec<(TypeLayout, Heat)>,
+    numbers: BTreeMap<TypeLayout, usize>,
     bases: Bases<'a>,
     /// Of the types for which another order is asked.
     visits: Visits,
@@ -283,7 +285,8 @@ fn of_event<'a>(
     let mut sorted = Sorted {
         capture,
         weighing: Weighing::of(capture, index),
-        types: BTreeMap::new(),
+        types: Vec::new(),
+        numbers: BTreeMap::new(),
         bases: Bases::of(capture),
         visits: Visits::default(),
         options,
@@ -335,54 +338,70 @@ impl<'a> Sorted<'a> {
     fn function(&mut self, code: &TypedCode, at: &At<'a>) {
         let found: FxHashMap<u64, &[TypedAccess]> =
             code.instructions.iter().map(|i| (i.offset, i.accesses.as_slice())).collect();
+        // Layouts are compared once for a function and not for each row.
+        let mut numbers: Vec<Option<usize>> = vec![None; code.layouts.len()];
         for (offset, rows) in at {
             let accesses = found.get(offset).copied().unwrap_or_default();
             for row in rows {
                 let access = chosen(self.capture, accesses, row);
-                let object = access.map(|access| (access, access.object));
-                let layout = |object: Object| code.layouts.get(object.layout as usize);
-                match object {
+                match access.map(|access| (access, access.object)) {
                     None => self.miss(row, WITHOUT_ACCESS),
                     Some((_, Err(why))) => self.miss(row, (tag(why), why.words())),
-                    Some((access, Ok(object))) => match layout(object) {
-                        Some(layout) => self.typed(row, access, object, layout, code),
-                        None => self.miss(row, (tag(Untyped::NoType), Untyped::NoType.words())),
-                    },
+                    Some((access, Ok(object))) => {
+                        let index = object.layout as usize;
+                        match code.layouts.get(index).zip(numbers.get_mut(index)) {
+                            Some((layout, number)) => {
+                                let number = *number.get_or_insert_with(|| self.number(layout));
+                                self.typed(row, (access, object), number, code);
+                            }
+                            None => self.miss(row, (tag(Untyped::NoType), Untyped::NoType.words())),
+                        }
+                    }
                 }
             }
         }
     }
 
+    fn number(&mut self, layout: &TypeLayout) -> usize {
+        *self.numbers.entry(layout.clone()).or_insert_with(|| {
+            self.types.push((layout.clone(), Heat::default()));
+            self.types.len() - 1
+        })
+    }
+
     fn typed(
         &mut self,
         row: &Row,
-        access: TypedAccess,
-        object: Object,
-        layout: &TypeLayout,
+        (access, object): (TypedAccess, Object),
+        number: usize,
         code: &TypedCode,
     ) {
         let count = row.measures.count;
         self.all.add(self.weighing.samples(row));
         self.typed.add(row, self.weighing);
-        self.bases.add(row, object, layout, code);
-        if self.options.advise && named(layout, &self.options.names) {
-            self.visit(row, access, object, layout);
-        }
-        let heat = self.types.entry(layout.clone()).or_default();
+        self.bases.add(row, object, number, code);
+        let Some((layout, heat)) = self.types.get_mut(number) else { return };
         let (loads, stores) = if access.writes { (0, count) } else { (count, 0) };
         heat.all.add(row, self.weighing);
         heat.loads = heat.loads.saturating_add(loads);
         heat.stores = heat.stores.saturating_add(stores);
-        let Some(field) = layout.field_at(object.offset) else {
-            heat.elsewhere = heat.elsewhere.saturating_add(count);
-            return;
-        };
-        let field = heat.fields.entry(field.offset).or_default();
-        field.all.add(row, self.weighing);
-        field.loads = field.loads.saturating_add(loads);
-        field.stores = field.stores.saturating_add(stores);
-        if row.tid != 0 {
-            field.threads.insert((row.pid, row.tid));
+        match layout.field_at(object.offset) {
+            Some(field) => {
+                let field = heat.fields.entry(field.offset).or_default();
+                field.all.add(row, self.weighing);
+                field.loads = field.loads.saturating_add(loads);
+                field.stores = field.stores.saturating_add(stores);
+                if row.tid != 0 {
+                    field.threads.insert((row.pid, row.tid));
+                }
+            }
+            None => heat.elsewhere = heat.elsewhere.saturating_add(count),
+        }
+        if self.options.advise
+            && let Some(layout) = code.layouts.get(object.layout as usize)
+            && named(layout, &self.options.names)
+        {
+            self.visit(row, access, object, layout);
         }
     }
 
@@ -410,10 +429,13 @@ impl<'a> Sorted<'a> {
         let accesses = self.all.count.saturating_sub(no_access.count);
         let checked = self.bases.judge();
         let timed = event.has_latency && self.typed.sum.measures.latency_sum > 0;
+        let has_threads = self.capture.rows.iter().any(|row| row.tid != 0);
+        let with = (whole, timed, has_threads);
         let mut types: Vec<SampledType> = std::mem::take(&mut self.types)
             .into_iter()
-            .filter(|(layout, _)| named(layout, &options.names))
-            .map(|(layout, heat)| self.sampled_type(layout, &heat, whole, timed))
+            .enumerate()
+            .filter(|(_, (layout, _))| named(layout, &options.names))
+            .map(|(number, (layout, heat))| self.sampled_type(layout, &heat, number, with))
             .collect();
         types.sort_by(|a, b| {
             let weight = |t: &SampledType| t.latency_share.map_or(t.share.value, |share| share.value);
@@ -438,11 +460,16 @@ impl<'a> Sorted<'a> {
         TypesEvent { event, samples, accesses, too_few, typed, checked, types, left_out, untyped, notes }
     }
 
-    fn sampled_type(&self, layout: TypeLayout, heat: &Heat, whole: Samples, timed: bool) -> SampledType {
+    fn sampled_type(
+        &self,
+        layout: TypeLayout,
+        heat: &Heat,
+        number: usize,
+        (whole, timed, has_threads): (Samples, bool, bool),
+    ) -> SampledType {
         let all = heat.all.samples();
-        let checked = self.bases.checked(&layout);
+        let checked = self.bases.checked(number);
         let average = |tally: &Tally| tally.sum.average().filter(|_| timed);
-        let has_threads = self.capture.rows.iter().any(|row| row.tid != 0);
         let nothing = FieldHeat::default();
         let fields = layout.fields.iter().map(|field| {
             let found = heat.fields.get(&field.offset);

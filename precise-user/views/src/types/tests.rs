@@ -18,6 +18,9 @@ use crate::testing::csv_has_a_field_for_each_name;
 /// Code whose instruction at 0 loads `next`, at 4 loads `id`, and at 8 stores to an unknown place.
 pub(crate) struct Orders;
 
+/// The same code, which copies numbers and no orders.
+struct Numbers;
+
 fn order() -> TypeLayout {
     let field = |name: &str, offset| Field { name: name.into(), type_name: "long".into(), offset, size: 8 };
     let fields = vec![field("next", 0), field("id", 8), field("seq", 64)];
@@ -111,6 +114,33 @@ fn objects_that_overlap_contradict_each_other() {
     }
     let view = types(&capture, &TypesOptions::default(), &mut Orders).unwrap();
     assert_eq!(view.events[0].checked.contradicted, 500);
+}
+
+impl Code for Numbers {
+    fn instructions(&mut self, id: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+        Orders.instructions(id)
+    }
+
+    fn source(&mut self, file: &str, line: u32) -> Option<String> {
+        Orders.source(file, line)
+    }
+
+    fn types(&mut self, id: &FunctionId, wanted: &[u64]) -> Result<TypedCode, Reason> {
+        let mut code = Orders.types(id, wanted)?;
+        for layout in &mut code.layouts {
+            (layout.kind, layout.fields, layout.members) = (Kind::Scalar, Vec::new(), Vec::new());
+        }
+        Ok(code)
+    }
+}
+
+#[test]
+fn numbers_may_be_anywhere() {
+    let mut capture = capture();
+    capture.data.iter_mut().for_each(|data| data.runtime_address += 1);
+    let view = types(&capture, &TypesOptions::default(), &mut Numbers).unwrap();
+    let checked = AddressChecks { confirmed: 0, contradicted: 0, not_checkable: 800 };
+    assert_eq!(view.events[0].checked, checked);
 }
 
 #[test]
