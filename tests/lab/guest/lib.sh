@@ -109,9 +109,9 @@ precise_whole() {
 	}
 }
 
-# The report of NAME.parquet by KEYS into NAME.json, for `said`: of all samples, those of idle CPUs too.
-precise_report() { # NAME KEYS
-	"$PRECISE" report -i "$1.parquet" --by "$2" --idle -n 100000 --json >"$1.json"
+# The report of NAME.parquet by KEYS into NAME.json, for `said`: of all samples, those of idle CPUs too, unless a FILTER says which.
+precise_report() { # NAME KEYS [FILTER]
+	"$PRECISE" report -i "$1.parquet" --by "$2" ${3:+--filter "$3"} --idle -n 100000 --json >"$1.json"
 }
 
 # One thing that NAME.json says; see lab-said (said.rs).

@@ -8,6 +8,7 @@ export LAB_OUT=/run/lab-out
 reset_guest() {
 	echo 10 >"/sys/module/$LAB_MODULE/parameters/ns_per_event"
 	echo 9 >"/sys/module/$LAB_MODULE/parameters/step"
+	echo 0 >"/sys/module/$LAB_MODULE/parameters/hitm"
 	# No throttling: its answer to emulation's slow interrupts is to lose samples. In this order: the rate
 	# cannot be raised any more once the limit is off.
 	sysctl -q kernel.perf_cpu_time_max_percent=25

@@ -56,6 +56,7 @@ pub use view::C2cView;
 
 pub use result::{C2c, C2cEvent, Classes, ProcessPair, SharedAccess, SharedBytes, SharedLine, WidthFrom};
 pub use verdict::{MIN_LINE_SAMPLES, SharingVerdict};
+pub(crate) use verdict::is_stray;
 
 use precise_common::data_src::DataSource;
 

@@ -120,7 +120,7 @@ fn with_widths(touches: &[Touch], total: u64, width: impl Fn(&Touch) -> u32 + Co
     }
 }
 
-fn is_stray(part: u64, whole: u64) -> bool {
+pub(crate) fn is_stray(part: u64, whole: u64) -> bool {
     u128::from(part) * 100 < u128::from(whole) * u128::from(STRAY)
 }
 

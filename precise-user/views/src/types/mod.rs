@@ -182,7 +182,8 @@ pub struct SampledType {
     pub fields: Vec<SampledField>,
     /// Number of samples in padding, or in a part of the object that has no field.
     pub elsewhere: u64,
-    /// The members in another order, if that was asked for.
+    /// The members in another order, if that was asked for. It counts the samples of all events, so
+    /// that each event has the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<LayoutAdvice>,
 }
@@ -225,10 +226,18 @@ pub fn types(
 ) -> Result<TypeProfile, ViewError> {
     Needs::of::<TypesView>().check(capture)?;
     let infos = &capture.meta.events;
-    let events = infos.iter().zip(trust::trust(capture).events).enumerate();
-    let events = events.map(|(index, (info, trust))| {
+    // The visits of all events are one, because an event may sample only loads, or only stores.
+    let mut visits = Visits::default();
+    let mut all = Vec::with_capacity(infos.len());
+    for index in 0..infos.len() {
+        let mut sorted = sort(capture, options, index, std::mem::take(&mut visits), files);
+        visits = std::mem::take(&mut sorted.visits);
+        all.push(sorted);
+    }
+    let events = infos.iter().zip(trust::trust(capture).events).zip(all).enumerate();
+    let events = events.map(|(index, ((info, trust), sorted))| {
         let event = EventSummary::of(info, trust);
-        of_event(capture, options, index, event, files)
+        sorted.done(options, event, super::samples(capture, index), &visits)
     });
     Ok(TypeProfile { run: Run::of(capture), events: events.collect() })
 }
@@ -244,7 +253,7 @@ struct Sorted<'a> {
     types: Vec<(TypeLayout, Heat)>,
     numbers: BTreeMap<TypeLayout, usize>,
     bases: Bases<'a>,
-    /// Of the types for which another order is asked.
+    /// Of the types for which another order is asked, in this event and those before it.
     visits: Visits,
     options: &'a TypesOptions,
     typed: Tally,
@@ -275,20 +284,21 @@ struct FieldHeat {
 /// Samples at instructions that access no memory: they are no accesses.
 const WITHOUT_ACCESS: (&str, &str) = ("no-access", NO_ACCESS);
 
-fn of_event<'a>(
+/// Sorts the samples of an event by type, and adds their visits to those of the events before it.
+fn sort<'a>(
     capture: &'a Capture,
     options: &'a TypesOptions,
     index: usize,
-    event: EventSummary,
+    visits: Visits,
     files: &mut dyn Code,
-) -> TypesEvent {
+) -> Sorted<'a> {
     let mut sorted = Sorted {
         capture,
         weighing: Weighing::of(capture, index),
         types: Vec::new(),
         numbers: BTreeMap::new(),
         bases: Bases::of(capture),
-        visits: Visits::default(),
+        visits,
         options,
         typed: Tally::default(),
         all: Samples::default(),
@@ -305,7 +315,7 @@ fn of_event<'a>(
             Err(_) => at.values().flatten().for_each(|row| sorted.miss(row, ("no-code", NO_CODE))),
         }
     }
-    sorted.done(options, event, super::samples(capture, index))
+    sorted
 }
 
 impl<'a> Sorted<'a> {
@@ -419,7 +429,13 @@ impl<'a> Sorted<'a> {
         self.visits.add(layout, object.offset, (row.measures.count, access.writes), visit, language);
     }
 
-    fn done(mut self, options: &TypesOptions, event: EventSummary, samples: u64) -> TypesEvent {
+    fn done(
+        mut self,
+        options: &TypesOptions,
+        event: EventSummary,
+        samples: u64,
+        visits: &Visits,
+    ) -> TypesEvent {
         let no_access = self.untyped.get(&WITHOUT_ACCESS).copied().unwrap_or_default();
         let mut whole = self.typed.samples();
         self.untyped
@@ -435,7 +451,10 @@ impl<'a> Sorted<'a> {
             .into_iter()
             .enumerate()
             .filter(|(_, (layout, _))| named(layout, &options.names))
-            .map(|(number, (layout, heat))| self.sampled_type(layout, &heat, number, with))
+            .map(|(number, (layout, heat))| {
+                let advice = visits.advice(&layout);
+                SampledType { advice, ..self.sampled_type(layout, &heat, number, with) }
+            })
             .collect();
         types.sort_by(|a, b| {
             let weight = |t: &SampledType| t.latency_share.map_or(t.share.value, |share| share.value);
@@ -503,7 +522,7 @@ impl<'a> Sorted<'a> {
             checked,
             uncertain: checked.is_uncertain(),
             elsewhere: heat.elsewhere,
-            advice: self.visits.advice(&layout),
+            advice: None,
             name: layout.name,
         }
     }

@@ -155,3 +155,24 @@ fn layouts_have_their_lines() {
     let nothing = TypesOptions { names: vec!["Book".into()], ..TypesOptions::default() };
     assert!(types(&capture(), &nothing, &mut Orders).unwrap().events[0].types.is_empty());
 }
+
+#[test]
+fn advice_is_about_the_samples_of_all_events() {
+    let mut made = CaptureBuilder::new();
+    let other = made.meta().events[0].clone();
+    made.meta().events.push(other);
+    for (event, at, address) in [(0, 0, 0x10000), (1, 4, 0x10008)] {
+        let cell = made.cell().event(event).samples(100).code(0x1000 + at, "/bin/app", "walk", "", 0);
+        cell.data(address, "[heap]", "");
+    }
+    let options = TypesOptions { names: vec!["Order".into()], advise: true, ..TypesOptions::default() };
+    let view = types(&made.build(), &options, &mut Orders).unwrap();
+    let advice: Vec<_> = view.events.iter().map(|event| event.types[0].advice.as_ref().unwrap()).collect();
+    assert_eq!(advice[0], advice[1]);
+    let samples: Vec<_> = advice[0].members.iter().map(|m| (m.name.as_str(), m.samples)).collect();
+    assert_eq!(samples, [("next", 100), ("id", 100), ("seq", 0)]);
+    // One definition to be pasted.
+    let text = types_text(&view, true, &TextOptions::default());
+    assert_eq!(text.matches("struct Order {").count(), 1, "{text}");
+    assert!(text.contains("Order: the advice above counts these samples, too."), "{text}");
+}

@@ -30,8 +30,13 @@ pub fn types_text(view: &TypeProfile, layouts: bool, options: &TextOptions) -> S
         out += &account(event, options);
         out.push('\n');
         if layouts {
+            let before = view.events.iter().take(i).flat_map(|event| &event.types);
+            let before: Vec<_> = before.filter_map(|ty| ty.advice.as_ref()).collect();
             for ty in &event.types {
                 out += &match &ty.advice {
+                    Some(advice) if advice.refused.is_none() && before.contains(&advice) => {
+                        format!("{}: the advice above counts these samples, too.\n", sanitize(&ty.name))
+                    }
                     Some(advice) => advised(ty, advice, options),
                     None => layout(ty, options),
                 };
@@ -152,9 +157,10 @@ fn advised(ty: &SampledType, advice: &LayoutAdvice, options: &TextOptions) -> St
         lines(&advice.lines_advised),
         lines(&advice.saved),
     );
-    if advice.members.iter().any(|member| member.write_shared) {
-        said += " Members that one thread writes and another uses have a line of their own, which may make \
-                 a visit touch more lines, but keeps the others from waiting for these.";
+    if advice.apart {
+        said += " What one thread writes is on another line than what other threads use; a member that one \
+                 thread writes and another uses has a line of its own. A visit may touch more lines for \
+                 that, but threads do not wait for each other's writes.";
     }
     if !advice.by_affinity {
         said += " Too few visits used two members or more, so the order is that of the samples alone.";

@@ -249,7 +249,10 @@ static bool take_sample(int which, struct pt_regs *regs, const struct lab_fire *
 	return true;
 }
 
-/* The sample that a tag on the instruction at regs would give: every access is a miss that DRAM answers. */
+/*
+ * The sample that a tag on the instruction at regs would give: every access is a miss that DRAM answers, or another core's cache
+ * where that has modified the line.
+ */
 static void take_real_sample(int which, struct pt_regs *regs)
 {
 	struct lab_fire sample = { };
@@ -266,7 +269,7 @@ static void take_real_sample(int which, struct pt_regs *regs)
 			data3.dc_miss = data3.l2_miss = data3.dc_lin_addr_valid = 1;
 			data3.dc_miss_lat = 200 + (access.addr & 63);
 			data3.op_mem_width = 4;
-			data2.data_src_lo = 3;
+			data2.data_src_lo = access.hitm ? 1 : 3;
 			sample.addr = access.addr;
 			sample.op.phys = virt_to_phys_of ? virt_to_phys_of(access.addr) : 0;
 			data3.dc_phy_addr_valid = sample.op.phys != 0;

@@ -71,6 +71,7 @@ enum lab_access_kind { LAB_NO_ACCESS, LAB_READS, LAB_WRITES };
 struct lab_access {
 	enum lab_access_kind kind;
 	unsigned long addr;
+	bool hitm;	/* a load of a line that another CPU has modified, as far as lab_coherence() knows */
 };
 
 static int (*lab_insn_decode)(struct insn *, const void *, int, enum insn_mode);
@@ -108,9 +109,46 @@ static bool lab_is_no_access(const struct insn *insn)
 	return op == 0x0f && (op2 == 0x1f || op2 == 0x18 || op2 == 0x0d);	/* long nop, prefetches */
 }
 
+/*
+ * Which CPU has which cache line modified, by the accesses that the unit decodes and no others: a store makes the line that CPU's,
+ * a load from another CPU finds it modified (HITM) and leaves it to none. A line is forgotten when another one needs its slot.
+ * A process is known by the number of its address space, which is never used again, and its memory by virtual addresses.
+ */
+static bool hitm;
+module_param(hitm, bool, 0644);
+MODULE_PARM_DESC(hitm, "1: the timer's loads of a line that another CPU was last seen to store to find it modified there");
+
+#define LAB_LINES 4096
+
+static struct lab_line {
+	u64 space, line;
+	int owner;	/* the CPU, + 1; 0: none */
+} lab_lines[LAB_LINES];
+static DEFINE_RAW_SPINLOCK(lab_lines_lock);
+
+/* Interrupts are off. Says whether the access is a load that finds its line modified. */
+static bool lab_coherence(const struct lab_access *access)
+{
+	u64 line = access->addr / 64, space = current->mm ? current->mm->context.ctx_id : 0;
+	int cpu = smp_processor_id() + 1;
+	struct lab_line *slot = &lab_lines[line % LAB_LINES];
+	bool found;
+
+	raw_spin_lock(&lab_lines_lock);
+	if (slot->space != space || slot->line != line)
+		*slot = (struct lab_line){ space, line, 0 };
+	found = access->kind == LAB_READS && slot->owner && slot->owner != cpu;
+	if (access->kind == LAB_WRITES)
+		slot->owner = cpu;
+	else if (found)
+		slot->owner = 0;
+	raw_spin_unlock(&lab_lines_lock);
+	return found;
+}
+
 static struct lab_access lab_access_at(struct pt_regs *regs)
 {
-	struct lab_access none = { LAB_NO_ACCESS, 0 };
+	struct lab_access access, none = { LAB_NO_ACCESS };
 	int len = MAX_INSN_SIZE;
 	u8 code[MAX_INSN_SIZE];
 	unsigned long addr;
@@ -129,7 +167,9 @@ static struct lab_access lab_access_at(struct pt_regs *regs)
 	addr = (unsigned long)lab_insn_addr(&insn, regs);
 	if (addr == -1UL)
 		return none;
-	return (struct lab_access){ lab_is_store(&insn) ? LAB_WRITES : LAB_READS, addr };
+	access = (struct lab_access){ lab_is_store(&insn) ? LAB_WRITES : LAB_READS, addr };
+	access.hitm = hitm && lab_coherence(&access);
+	return access;
 }
 
 /*

@@ -20,6 +20,8 @@ static uint step = 9;
 module_param(step, uint, 0644);
 MODULE_PARM_DESC(step, "a PEBS counter of the timer waits 1 to this many instructions before it takes one; 0: none");
 
+#define DSE_HITM 0x7	/* another core of the socket had it modified */
+
 static uint dse = 0xc;
 module_param(dse, uint, 0644);
 MODULE_PARM_DESC(dse, "data source encoding of the timer's loads");
@@ -105,7 +107,7 @@ static bool take_instruction(struct unit *unit, struct pt_regs *regs)
 	if (access.kind != LAB_NO_ACCESS) {
 		sample.addr = access.addr;
 		sample.latency = 200 + (access.addr & 63);
-		sample.source = access.kind == LAB_WRITES ? 1 : dse;
+		sample.source = access.kind == LAB_WRITES ? 1 : access.hitm ? DSE_HITM : dse;
 	}
 	for_active(unit, i) {
 		if (!(unit->waiting >> i & 1))

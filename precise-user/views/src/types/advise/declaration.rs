@@ -1,6 +1,7 @@
 //! Writes a struct in the language of the code that uses it.
 
 use super::AdvisedMember;
+use super::packing::Packed;
 use crate::cache_line::LINE;
 use precise_model::text::sanitize;
 
@@ -156,8 +157,13 @@ fn rust_type(name: &str) -> String {
 }
 
 /// Returns the definition of a struct, with a comment for each member.
-pub(super) fn definition(name: &str, members: &[AdvisedMember], size: u64, language: Language) -> String {
-    let apart = members.iter().any(|member| member.write_shared);
+pub(super) fn definition(
+    name: &str,
+    members: &[AdvisedMember],
+    packed: &Packed,
+    language: Language,
+) -> String {
+    let (size, apart) = (packed.size, !packed.apart.is_empty());
     let all: u64 = members.iter().fold(0_u64, |sum, member| sum.saturating_add(member.samples));
     // Of a generic type, this is one instance.
     let plain = name.split('<').next().unwrap_or(name);
@@ -178,9 +184,9 @@ pub(super) fn definition(name: &str, members: &[AdvisedMember], size: u64, langu
         _ => format!("struct {name} {{\n"),
     };
     let mut end = 0;
-    for (number, member) in members.iter().enumerate() {
+    for member in members {
         let text = language.member(member, size);
-        let text = match (language, member.write_shared || (apart && number == 0)) {
+        let text = match (language, packed.apart.contains(&member.offset)) {
             (Language::C, true) => format!("_Alignas({LINE}) {text}"),
             (Language::Cpp, true) => format!("alignas({LINE}) {text}"),
             (Language::Rust, true) if member.offset > end => {

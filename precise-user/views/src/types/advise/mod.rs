@@ -1,12 +1,14 @@
 //! `precise types --advise`: the members of a struct in another order.
 //!
-//! Members that are used together, in one object, come first and beside each other; members that
+//! Members that are used together, in one object, come first and beside each other. If one thread
+//! writes a member and another thread uses another one, the two get different lines. Members that
 //! one thread writes and another uses come last, each on a line of its own. What the order would
 //! change is counted in the visits that were sampled: the distinct lines of an object that a thread
 //! touches in an epoch, before and after. How much faster that makes a program is not known.
 
 mod declaration;
 mod packing;
+mod sharing;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(super) use declaration::Language;
+use sharing::Sharing;
 
 /// Maximum number of visits that are kept of all types.
 const MAX_VISITS: usize = 1 << 18;
@@ -48,6 +51,8 @@ pub struct LayoutAdvice {
     /// Whether there were enough visits to two members or more for an order by what is used
     /// together. Otherwise, it is that of the samples alone.
     pub by_affinity: bool,
+    /// Whether lines are left unfilled to keep apart what one thread writes from what others use.
+    pub apart: bool,
 }
 
 /// A member in the advised order.
@@ -96,7 +101,8 @@ pub(super) struct VisitKey {
 #[derive(Clone, Copy, Default)]
 struct ByteUses {
     samples: u64,
-    writes: bool,
+    /// The samples of writes among them.
+    written: u64,
 }
 
 /// The bytes of an object that a thread used in an epoch, by their distance from its start.
@@ -145,7 +151,7 @@ impl Visits {
         }
         let uses = of_type.visits.entry(key).or_default().entry(offset).or_default();
         uses.samples = uses.samples.saturating_add(samples);
-        uses.writes |= writes;
+        uses.written = uses.written.saturating_add(if writes { samples } else { 0 });
     }
 
     /// Returns the advice about a type; `None` if it was not asked about.
@@ -168,12 +174,13 @@ struct MemberUse<'a> {
 
 fn advise(layout: &TypeLayout, of_type: &OfType, language: Language) -> LayoutAdvice {
     let refused = refusal(layout, of_type);
-    let uses = uses(layout, of_type);
+    let sharing = Sharing::of(layout, of_type);
+    let uses = uses(layout, of_type, &sharing);
     let together = packing::together(layout, of_type.visits.values());
     let by_affinity = together.pairs >= MIN_PAIRS;
     let packed = match refused {
         Some(_) => packing::unchanged(&uses, layout.size),
-        None => packing::pack(&uses, by_affinity.then_some(&together), layout.alignment),
+        None => packing::pack(&uses, by_affinity.then_some(&together), &sharing, layout.alignment),
     };
     let lines = lines(layout, of_type, &packed);
     let [lines_now, lines_advised, saved] = bootstrap(&lines);
@@ -194,10 +201,10 @@ fn advise(layout: &TypeLayout, of_type: &OfType, language: Language) -> LayoutAd
     let members: Vec<AdvisedMember> = members.collect();
     let definition = match refused {
         Some(_) => String::new(),
-        None => declaration::definition(&layout.name, &members, packed.size, language),
+        None => declaration::definition(&layout.name, &members, &packed, language),
     };
     let (visits, objects) = (of_type.visits.len() as u64, lines.len() as u64);
-    let size = packed.size;
+    let (size, apart) = (packed.size, !packed.apart.is_empty());
     LayoutAdvice {
         refused,
         definition,
@@ -209,6 +216,7 @@ fn advise(layout: &TypeLayout, of_type: &OfType, language: Language) -> LayoutAd
         lines_advised,
         saved,
         by_affinity,
+        apart,
     }
 }
 
@@ -234,8 +242,7 @@ fn refusal(layout: &TypeLayout, of_type: &OfType) -> Option<String> {
 }
 
 /// Returns how each member is used.
-fn uses<'a>(layout: &'a TypeLayout, of_type: &OfType) -> Vec<MemberUse<'a>> {
-    let shared = write_shared(layout, of_type);
+fn uses<'a>(layout: &'a TypeLayout, of_type: &OfType, sharing: &Sharing) -> Vec<MemberUse<'a>> {
     let members = layout.members.iter().enumerate().map(|(index, field)| {
         let end = field.offset.saturating_add(field.size);
         let samples = of_type.samples.range(field.offset..end.max(field.offset));
@@ -243,7 +250,7 @@ fn uses<'a>(layout: &'a TypeLayout, of_type: &OfType) -> Vec<MemberUse<'a>> {
             field,
             alignment: alignment(field, layout.alignment),
             samples: samples.fold(0, |sum, (_, samples)| sum.saturating_add(*samples)),
-            write_shared: shared.contains(&index),
+            write_shared: sharing.between(index, index),
         }
     });
     members.collect()
@@ -263,24 +270,6 @@ fn member_at(layout: &TypeLayout, offset: u64) -> Option<usize> {
         .members
         .iter()
         .position(|member| offset.checked_sub(member.offset).is_some_and(|distance| distance < member.size))
-}
-
-/// Returns the members that, in some object, one thread writes and another one uses.
-fn write_shared(layout: &TypeLayout, of_type: &OfType) -> BTreeSet<usize> {
-    type Threads = BTreeSet<u32>;
-    let mut users: BTreeMap<(u32, u64, usize), (Threads, Threads)> = BTreeMap::new();
-    for (key, visit) in of_type.visits.iter().filter(|(key, _)| key.tid != 0) {
-        for (offset, uses) in visit {
-            let Some(member) = member_at(layout, *offset) else { continue };
-            let (all, writers) = users.entry((key.pid, key.base, member)).or_default();
-            all.insert(key.tid);
-            if uses.writes {
-                writers.insert(key.tid);
-            }
-        }
-    }
-    let shared = users.into_iter().filter(|(_, (all, writers))| !writers.is_empty() && all.len() > 1);
-    shared.map(|((_, _, member), _)| member).collect()
 }
 
 /// The visits to one object, and the lines that they touch, now and as advised.

@@ -112,6 +112,57 @@ fn what_one_thread_writes_and_another_uses_is_alone() {
     assert!(visits.advice(&layout).unwrap().members.iter().all(|member| !member.write_shared));
 }
 
+/// Adds uses of members by a thread, in the objects of `visits`.
+fn add(visits: &mut Visits, tid: u32, uses: &[(u64, u64, bool)]) {
+    for object in 0..50 {
+        let key = VisitKey { pid: 7, base: 0x1_0000 + object * 192, epoch: 0, tid };
+        for (offset, samples, writes) in uses {
+            visits.add(&order(), *offset, (*samples, *writes), Some(key), Language::C);
+        }
+    }
+}
+
+#[test]
+fn what_one_thread_writes_is_apart_from_what_another_uses() {
+    let layout = order();
+    let mut visits = visits(&layout, Language::C);
+    // Another thread writes `seq` and reads `rest`, the latter more often than `b` is used.
+    add(&mut visits, 2, &[(128, 1, true), (80, 5, false)]);
+    add(&mut visits, 1, &[(0, 10, false)]);
+    let advice = visits.advice(&layout).unwrap();
+    assert!(advice.apart && advice.members.iter().all(|member| !member.write_shared));
+    let line = |name| advice.members.iter().find(|member| member.name == name).unwrap().offset / 64;
+    assert_eq!((line("a"), line("b"), line("seq"), line("rest")), (0, 0, 1, 1));
+    assert_eq!(advice.size % 64, 0);
+    for member in ["_Alignas(64) long a;", "_Alignas(64) char rest[56];"] {
+        assert!(advice.definition.contains(member), "{}", advice.definition);
+    }
+}
+
+#[test]
+fn an_object_whose_lines_are_apart_begins_at_a_line() {
+    let layout = order();
+    let mut visits = Visits::default();
+    // The members of one thread fill a line, so that those of the other begin the next one anyway.
+    add(&mut visits, 1, &[(0, 9, false), (8, 9, false)]);
+    add(&mut visits, 2, &[(64, 1, true)]);
+    let advice = visits.advice(&layout).unwrap();
+    assert_eq!(names(&advice)[..3], [("a", 0), ("cold", 8), ("b", 64)]);
+    assert!(advice.apart && advice.size.is_multiple_of(64), "{}", advice.definition);
+    assert!(advice.definition.contains("_Alignas(64) long a;"), "{}", advice.definition);
+}
+
+#[test]
+fn a_few_writes_before_another_thread_uses_an_object_keep_nothing_apart() {
+    let layout = order();
+    let mut visits = visits(&layout, Language::C);
+    add(&mut visits, 1, &[(0, 100, false), (64, 100, false)]);
+    add(&mut visits, 2, &[(0, 1, true), (64, 1, true)]);
+    let advice = visits.advice(&layout).unwrap();
+    assert!(!advice.apart && advice.members.iter().all(|member| !member.write_shared));
+    assert_eq!((names(&advice)[..2].to_vec(), advice.size), (vec![("a", 0), ("b", 8)], 136));
+}
+
 #[test]
 fn alignment_is_kept_and_each_member_has_its_bytes() {
     let layout = order();
