@@ -5,9 +5,9 @@
 //! ```
 //!
 //! `SOURCES` is a folder with the unpacked sources of zstd, SQLite and PostgreSQL, which are built
-//! in it, once. Four questions are asked of each program: which of all its accesses through pointers
-//! have a type, which of those that a timer samples while it works, what the addresses of its page
-//! faults say about the types, and what perf says about the same samples.
+//! in it, once. Four questions are asked of each program: which of all its accesses through
+//! pointers have a type, which of those that a timer samples while it works, what the addresses of
+//! its page faults say about the types, and what perf says about the same samples.
 
 mod cold;
 mod measured;
@@ -29,6 +29,8 @@ const USAGE: &str = "usage: bench-types PRECISE SOURCES SERVER PERF [PAGE]";
 /// How much less than its pinned share a program may have, in percentage points: another version of
 /// the compiler makes other code.
 const TOLERANCE: f64 = 2.0;
+/// One of how many samples with two opinions may have different ones.
+const MOST_DIFFERENT: u64 = 25;
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
@@ -58,7 +60,7 @@ fn main() -> Result<()> {
     for one in &measured {
         let (opinion, name) = (&one.opinion, one.program.name());
         ensure!(
-            opinion.different * 100 <= opinion.same + opinion.different,
+            opinion.different * MOST_DIFFERENT <= opinion.same + opinion.different,
             "{name}: perf says something else about {} samples, and the same about {}",
             opinion.different,
             opinion.same

@@ -96,8 +96,8 @@ pub fn table(measured: &[Measured]) -> String {
 
 /// Returns the table of what perf says.
 pub fn opinions(measured: &[Measured]) -> String {
-    let mut out = "| program | samples | same member | different | by the addresses, precise is right | \
-                   perf is right | neither | only precise has a type | only perf | nobody | precise | perf |\n\
+    let mut out = "| program | samples | same | only precise | only perf | none | different | addresses say \
+                   precise | perf | not known | time of precise | of perf |\n\
                    | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();
     for one in measured {
@@ -111,13 +111,13 @@ pub fn opinions(measured: &[Measured]) -> String {
             one.program.name(),
             thousands(all),
             share(opinion.same),
+            share(opinion.only_precise),
+            share(opinion.only_perf),
+            share(opinion.neither),
             thousands(opinion.different),
             thousands(judged.precise),
             thousands(judged.perf),
             thousands(judged.both + judged.neither),
-            share(opinion.only_precise),
-            share(opinion.only_perf),
-            share(opinion.neither),
         );
     }
     out

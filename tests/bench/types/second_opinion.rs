@@ -257,7 +257,8 @@ fn types_of_precise(precise: &Path, capture: &str) -> Result<BTreeMap<u64, Optio
         let Some(ip) = ip["address"].as_str() else { continue };
         let claim = match (ty["text"].as_str(), field["text"].as_str()) {
             (Some(ty), Some(field)) => {
-                let place = places.get(&(ty, field));
+                // What says which variant an enum is has no name, as in perf.
+                let place = places.get(&(ty, field)).filter(|_| !field.starts_with('('));
                 let member = if place.is_some() { field } else { "" };
                 let (offset, size) = place.copied().unwrap_or_default();
                 Some(Claim { ty: ty.to_owned(), member: member.to_owned(), offset, size })
