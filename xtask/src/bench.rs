@@ -16,6 +16,8 @@ use crate::{build_ebpf, checkout, process};
 
 /// The environment variable with the path of the baseline object.
 const YARDSTICK_VARIABLE: &str = "PRECISE_BENCH_OBJECT";
+/// The environment variable with the path of a perf that knows types.
+const PERF_VARIABLE: &str = "PRECISE_BENCH_PERF";
 
 /// Measure the overhead of precise
 #[derive(clap::Args)]
@@ -195,7 +197,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Bench::All { rounds, ref only, ref page } => {
             let chapters = if only.is_empty() { "all".to_owned() } else { only.join(",") };
             let precise = release()?;
-            process::run(compare(&["--release"], &precise, &chapters, rounds).args(page))
+            let mut bench = compare(&["--release"], &precise, &chapters, rounds);
+            process::run(bench.env(PERF_VARIABLE, knows_types()?).args(page))
         }
         Bench::Quick { rounds } => quick(&release()?, rounds),
         Bench::Callers { ref only, ref page } => {
@@ -230,8 +233,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
                 "--bin",
                 "bench-types",
             ]);
-            let perf = newer_perf(&sources.join("perf"))?;
-            process::run(bench.arg("--").arg(precise).arg(sources).arg(server).arg(perf).args(page))
+            bench.arg("--").arg(precise).arg(sources).arg(server).arg(knows_types()?);
+            process::run(bench.args(page))
         }
         Bench::KernelTypes { every } => kernel_types(&["--release"], every),
         Bench::Import { size, distinct } => {
@@ -289,6 +292,11 @@ fn host_test(name: &str) -> Command {
 fn release() -> Result<PathBuf> {
     process::run(process::cargo().args(["build", "--locked", "--release", "--package", "precise-user"]))?;
     Ok(checkout::target().join("release/precise"))
+}
+
+/// Returns a perf that knows types.
+fn knows_types() -> Result<PathBuf> {
+    newer_perf(&checkout::target().join("bench-types/perf"))
 }
 
 /// Returns the folder with the sources of the programs whose types are measured.

@@ -1,5 +1,6 @@
 //! Names of many addresses of a large program.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use precise::model::digits::thousands;
 use super::part::Part;
 use super::question::{Question, words};
 use super::setting::Setting;
-use super::tool::Tool;
+use super::tool::{Tool, newer_perf};
 
 /// Functions of the program, in files of [`EACH`]: 94 MB. One of so many is called, and takes one
 /// page fault, at an address of its own.
@@ -63,15 +64,25 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
 
 /// Returns the question about the types of some addresses of the program.
 fn types(setting: &Rc<Setting>) -> Result<Question> {
-    let record =
-        "record -q -e page-faults -c 50 --granule 1 --by ip,address,process -o types.parquet -- ./large";
-    setting.run(&setting.command(Tool::Precise, record))?;
-    let note = "One of 50 of its page faults. The type and the field of each, from the debug information, \
-                checked by its data address. addr2line and perf of Debian 12 know no types.";
+    setting.run(&words("perf record -q -d -e page-faults:u -c 50 -o types.data -- ./large"))?;
+    let import = "import -q --granule 1 --by ip,address,process -o types.parquet types.data";
+    setting.run(&setting.command(Tool::Precise, import))?;
+    let note = "One of 50 of its page faults, each in another function. The type and the field of each, from \
+                the debug information. perf of Debian 12 knows no types; a newer one is asked once, because \
+                it takes minutes.";
     let question = Question::new(format!("types of {} of these addresses", thousands(TYPED)), "s", note);
     let command = setting.command(Tool::Precise, "types -i types.parquet");
-    let setting = Rc::clone(setting);
-    Ok(question.with(Tool::Precise, vec![command], move |commands| setting.seconds(commands)))
+    let asked = Rc::clone(setting);
+    let question = question.with(Tool::Precise, vec![command], move |commands| asked.seconds(commands));
+    let Some(perf) = newer_perf() else { return Ok(question) };
+    let mut command = vec![perf.display().to_string()];
+    command.extend(words("annotate -i types.data --data-type --stdio"));
+    let (asked, answer) = (Rc::clone(setting), Cell::new(None));
+    Ok(question.with(Tool::NewerPerf, vec![command], move |commands| {
+        let seconds = answer.get().map_or_else(|| asked.seconds(commands), Ok)?;
+        answer.set(Some(seconds));
+        Ok(seconds)
+    }))
 }
 
 /// Writes and compiles the program.

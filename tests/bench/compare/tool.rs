@@ -1,6 +1,11 @@
 //! The programs that are compared.
 
+use std::path::PathBuf;
+
 use precise_tests::program;
+
+/// The environment variable with the path of a perf that is newer than that of Debian 12.
+const NEWER_PERF: &str = "PRECISE_BENCH_PERF";
 
 /// A program that answers a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +16,8 @@ pub enum Tool {
     Precise,
     /// perf.
     Perf,
+    /// A perf that knows types.
+    NewerPerf,
     /// bpftrace.
     Bpftrace,
     /// addr2line of binutils.
@@ -28,6 +35,7 @@ impl Tool {
             Self::None => "no profiler",
             Self::Precise => "precise",
             Self::Perf => "perf",
+            Self::NewerPerf => "newer perf",
             Self::Bpftrace => "bpftrace",
             Self::Addr2line => "addr2line",
             Self::DuckDb => "DuckDB",
@@ -40,9 +48,15 @@ impl Tool {
         match self {
             Self::None | Self::Precise | Self::HashMap => true,
             Self::Perf => program::exists("perf"),
+            Self::NewerPerf => newer_perf().is_some(),
             Self::Bpftrace => program::exists("bpftrace"),
             Self::Addr2line => program::exists("addr2line"),
             Self::DuckDb => program::python().is_ok(),
         }
     }
+}
+
+/// Returns the path of the newer perf; `None` if there is none.
+pub fn newer_perf() -> Option<PathBuf> {
+    std::env::var_os(NEWER_PERF).map(PathBuf::from).filter(|path| path.exists())
 }
