@@ -11,7 +11,7 @@ use clap::Subcommand;
 
 use crate::lab::apt::Apt;
 use crate::lab::described::described_kernel;
-use crate::newer_perf::newer_perf;
+use crate::lab::newer_perf::newer_perf;
 use crate::{build_ebpf, checkout, process};
 
 /// The environment variable with the path of the baseline object.

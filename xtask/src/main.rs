@@ -13,7 +13,6 @@ mod fuzz;
 mod lab;
 #[cfg(test)]
 mod module_arrows;
-mod newer_perf;
 mod process;
 mod remap;
 mod rustc_wrapper;

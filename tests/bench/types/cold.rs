@@ -10,9 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -57,49 +55,31 @@ impl Drop for SwapFile {
     }
 }
 
-/// Pages out the memory of all processes of a program, until it is dropped.
-#[derive(Debug)]
-pub struct ColdMemory {
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<u64>>,
-}
-
-impl ColdMemory {
-    /// Begins to page out the memory of processes that run a binary.
-    pub fn of(binary: &Path) -> Result<Self> {
-        let binary = binary.canonicalize()?;
-        let ends = Arc::new(AtomicBool::new(false));
-        let end = Arc::clone(&ends);
-        let thread = std::thread::spawn(move || {
+/// Does something while the memory of all processes that run a binary is paged out again and again.
+///
+/// # Errors
+///
+/// Returns the error of what is done, or one if nothing was paged out.
+pub fn while_cold<T>(binary: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let binary = binary.canonicalize()?;
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let pager = scope.spawn(|| {
             let mut bytes = 0;
-            while !end.load(Ordering::Relaxed) {
+            while !ended.load(Ordering::Relaxed) {
                 std::thread::sleep(PERIOD);
                 // A process that has ended meanwhile has no memory.
                 bytes += processes(&binary).into_iter().filter_map(|pid| page_out(pid).ok()).sum::<u64>();
             }
             bytes
         });
-        Ok(Self { ends, thread: Some(thread) })
-    }
-
-    /// Stops.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if nothing was paged out.
-    pub fn end(mut self) -> Result<()> {
-        self.ends.store(true, Ordering::Relaxed);
-        let thread = self.thread.take().context("it has ended already")?;
-        let bytes = thread.join().ok().context("the thread that pages out has panicked")?;
+        let done = work();
+        ended.store(true, Ordering::Relaxed);
+        let bytes = pager.join().ok().context("the thread that pages out has panicked")?;
+        let done = done?;
         ensure!(bytes > 0, "no memory was paged out");
-        Ok(())
-    }
-}
-
-impl Drop for ColdMemory {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-    }
+        Ok(done)
+    })
 }
 
 /// Returns the processes that run a binary.

@@ -29,7 +29,7 @@ const USAGE: &str = "usage: bench-types PRECISE SOURCES SERVER PERF [PAGE]";
 /// How much less than its pinned share a program may have, in percentage points: another version of
 /// the compiler makes other code.
 const TOLERANCE: f64 = 2.0;
-/// One of how many samples with two opinions may have different ones.
+/// At most one of this number of samples with two opinions may have different ones.
 const MOST_DIFFERENT: u64 = 25;
 
 fn main() -> Result<()> {
@@ -58,24 +58,20 @@ fn main() -> Result<()> {
         say(&format!("wrote {}", page.display()));
     }
     for one in &measured {
-        let (opinion, name) = (&one.opinion, one.program.name());
+        let opinion = &one.opinion;
+        let (pinned, is, name) = (one.program.pinned(), one.all.share(), one.program.name());
         ensure!(
             opinion.different * MOST_DIFFERENT <= opinion.same + opinion.different,
             "{name}: perf says something else about {} samples, and the same about {}",
             opinion.different,
             opinion.same
         );
-        let (pinned, is, name) = (one.program.pinned(), one.all.share(), one.program.name());
         ensure!(
             is >= pinned - TOLERANCE,
             "{name}: {is:.1} % of its accesses have a type; it was {pinned:.1} %"
         );
         let (contradicted, checked) = (one.faults.contradicted, one.faults.checked());
-        ensure!(
-            contradicted * 50 <= checked,
-            "{}: the addresses contradict {contradicted} of {checked}",
-            one.program.name()
-        );
+        ensure!(contradicted * 50 <= checked, "{name}: the addresses contradict {contradicted} of {checked}");
     }
     Ok(())
 }

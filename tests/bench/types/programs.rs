@@ -223,3 +223,11 @@ pub fn run(precise: &Path, program: RealProgram, words: &[String]) -> Result<()>
     ensure!(status.success(), "precise {words:?} ended with {status}: {said}");
     Ok(())
 }
+
+/// Runs a command to its end, and returns what it printed.
+pub fn stdout(tool: &Path, words: &[&str]) -> Result<Vec<u8>> {
+    let ran = Command::new(tool).args(words).output()?;
+    let said = String::from_utf8_lossy(&ran.stderr);
+    ensure!(ran.status.success(), "{} {words:?}: {}: {said}", tool.display(), ran.status);
+    Ok(ran.stdout)
+}

@@ -1,12 +1,11 @@
 //! Accesses that were sampled while a program works.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::programs::{RealProgram, run};
+use super::programs::{RealProgram, run, stdout};
 
 /// The accesses that a timer sampled. Its samples are a few instructions late, so the access is one
 /// near those that took the time.
@@ -130,10 +129,8 @@ fn sample(
     words.extend(program.command(binary, folder));
     run(precise, program, &words)?;
     // Libraries without debug information have no variables, so they are counted apart.
-    let asked = ["types", "-i", &file, "--json", "-n", "100000"];
-    let shown = Command::new(precise).args(asked).output()?;
-    ensure!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
-    let view: Value = serde_json::from_slice(&shown.stdout)?;
+    let shown = stdout(precise, &["types", "-i", &file, "--json", "-n", "100000"])?;
+    let view: Value = serde_json::from_slice(&shown)?;
     view["events"].get(0).cloned().context("an event")
 }
 

@@ -6,14 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-use super::cold::{ColdMemory, SwapFile};
-use super::programs::{RealProgram, run};
+use super::cold::{SwapFile, while_cold};
+use super::programs::{RealProgram, run, stdout};
 
 /// The size of a page. A fault in the page of its own instruction fetched code.
 const PAGE: u64 = 4096;
@@ -79,17 +78,15 @@ pub fn compare(
     let [data, capture] = ["cold.data", "cold.parquet"].map(|name| folder.join(name).display().to_string());
     {
         let _swap = SwapFile::new(folder)?;
-        let cold = ColdMemory::of(binary)?;
         // At the same addresses in each process, so that an address is one instruction.
         let mut words = ["-R".to_owned(), perf.display().to_string()].to_vec();
         let record = ["record", "-q", "-e", "page-faults:u", "-c", "1", "-d", "-o", &data, "--"];
         words.extend(record.map(str::to_owned));
         words.extend(program.command(binary, folder));
-        run(Path::new("setarch"), program, &words)?;
-        cold.end()?;
+        while_cold(binary, || run(Path::new("setarch"), program, &words))?;
     }
-    let words = ["--granule", "1", "--by", "ip,address,process"];
-    stdout(precise, &[&["import", "-q", "-o", &capture][..], &words[..], &[data.as_str()][..]].concat())?;
+    let by = "ip,address,process";
+    stdout(precise, &["import", "-q", "--granule", "1", "--by", by, "-o", &capture, &data])?;
 
     let accesses = accesses(perf, &data)?;
     let by_perf = types_of_perf(perf, &data)?;
@@ -115,8 +112,11 @@ pub fn compare(
             }
             (Some(ours), Some(theirs)) if ours.is(theirs) => {
                 found.same += samples;
-                let known = objects.entry(&ours.ty).or_default();
-                known.extend(at.iter().map(|(pid, address)| (*pid, address.wrapping_sub(ours.offset))));
+                // By both names of the type, since perf may have that of a typedef.
+                for claim in [ours, theirs] {
+                    let known = objects.entry(&claim.ty).or_default();
+                    known.extend(at.iter().map(|(pid, address)| (*pid, address.wrapping_sub(claim.offset))));
+                }
             }
             (Some(ours), Some(theirs)) => {
                 found.different += samples;
@@ -271,12 +271,4 @@ fn types_of_precise(precise: &Path, capture: &str) -> Result<BTreeMap<u64, Optio
         *of_instruction = claim.or(of_instruction.take());
     }
     Ok(found)
-}
-
-/// Runs a command to its end, and returns what it printed.
-fn stdout(tool: &Path, words: &[&str]) -> Result<Vec<u8>> {
-    let ran = Command::new(tool).args(words).output()?;
-    let said = String::from_utf8_lossy(&ran.stderr);
-    ensure!(ran.status.success(), "{} {words:?}: {}: {said}", tool.display(), ran.status);
-    Ok(ran.stdout)
 }

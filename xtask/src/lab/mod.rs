@@ -7,8 +7,9 @@ mod guest;
 mod initramfs;
 mod kernel;
 mod modules;
+pub mod newer_perf;
 mod pmu;
-pub mod sh;
+mod sh;
 mod suite;
 
 use std::cmp::Reverse;

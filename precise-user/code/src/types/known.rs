@@ -1,7 +1,7 @@
 //! What debug information says about registers and the stack at each instruction.
 
 use super::residue::Residue;
-use super::value::{KnownValue, Pointer, PointerSource, ValueState, encloses, pointer_at, prefers_inner};
+use super::value::{KnownValue, Pointer, PointerSource, ValueState, encloses, pointer_at, telling};
 use super::{FunctionFacts, Home, RegisterNumber, TypeId, TypeShape, Types, Variable};
 use crate::Instruction;
 
@@ -150,10 +150,10 @@ fn combined(flow: KnownValue, variable: Pointer, types: &mut dyn Types) -> Point
         return Pointer { stepped, source, ..variable };
     }
     if encloses(flow, variable, types) {
-        return if prefers_inner(flow, variable, types) { variable } else { flow };
+        return telling(flow, variable, types);
     }
     if encloses(variable, flow, types) {
-        return if prefers_inner(variable, flow, types) { flow } else { variable };
+        return telling(variable, flow, types);
     }
     // A cast. Bytes behind a header are not another header.
     let (old, new) = (rank(flow.ty, types), rank(variable.ty, types));

@@ -181,25 +181,20 @@ fn joined(a: Pointer, b: Pointer, types: &mut dyn Types) -> Option<Pointer> {
     Some(Pointer { source, stepped, ..inner })
 }
 
-/// Returns whether the members of the outer object overlap at the place of the inner one. The inner
-/// one says more then: it is a struct in a union, or the fields of a variant.
-pub(super) fn prefers_inner(outer: Pointer, inner: Pointer, types: &mut dyn Types) -> bool {
-    let place = u64::try_from(outer.offset.wrapping_sub(inner.offset)).unwrap_or(0);
-    types.shape(inner.ty) == TypeShape::Composite
+/// Returns which of two pointers says more, if the object of one has that of the other as a part.
+/// That is the outer object, unless its members overlap there: then it is a struct in a union, or
+/// the fields of a variant.
+pub(super) fn telling(outer: Pointer, inner: Pointer, types: &mut dyn Types) -> Pointer {
+    let overlap = types.shape(inner.ty) == TypeShape::Composite
         && types.shape(outer.ty) == TypeShape::Composite
-        && types.fields_at(outer.ty, place).len() > 1
+        && part_begins(outer, inner, types).is_some_and(|at| types.fields_at(outer.ty, at).len() > 1);
+    if overlap { inner } else { outer }
 }
 
 /// Returns whether the object of `outer`, or a neighbour if it has some, has the object of `inner`
 /// as a part, at the place to which both point.
 pub(super) fn encloses(outer: Pointer, inner: Pointer, types: &mut dyn Types) -> bool {
-    let distance = outer.offset.wrapping_sub(inner.offset);
-    let size = types.size(outer.ty).and_then(|size| i64::try_from(size).ok()).filter(|size| *size > 0);
-    let inside = match size {
-        Some(size) if outer.stepped => distance.rem_euclid(size),
-        _ => distance,
-    };
-    let Ok(start) = u64::try_from(inside) else { return false };
+    let Some(start) = part_begins(outer, inner, types) else { return false };
     let mut open = vec![(outer.ty, start, 0)];
     while let Some((ty, offset, depth)) = open.pop() {
         if depth > 0 && ty == inner.ty && offset == 0 {
@@ -210,6 +205,18 @@ pub(super) fn encloses(outer: Pointer, inner: Pointer, types: &mut dyn Types) ->
         }
     }
     false
+}
+
+/// Returns where in the object of `outer`, or in a neighbour if it has some, that of `inner` would
+/// begin.
+fn part_begins(outer: Pointer, inner: Pointer, types: &mut dyn Types) -> Option<u64> {
+    let distance = outer.offset.wrapping_sub(inner.offset);
+    let size = types.size(outer.ty).and_then(|size| i64::try_from(size).ok()).filter(|size| *size > 0);
+    let inside = match size {
+        Some(size) if outer.stepped => distance.rem_euclid(size),
+        _ => distance,
+    };
+    u64::try_from(inside).ok()
 }
 
 /// Returns the fields or the element of a type that contain a byte, with the distance from their

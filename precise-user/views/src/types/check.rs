@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use precise_code::types::{Kind, Object, TypeOrigin, TypedCode};
+use precise_code::types::{Kind, Object, TypeLayout, TypeOrigin, TypedCode};
 
 use super::{AddressChecks, variable};
 use precise_model::{Capture, Row};
@@ -40,9 +40,14 @@ impl<'a> Bases<'a> {
         Self { capture, by_type: Vec::new() }
     }
 
-    /// Adds the samples of a row, at an object of the layout with this number.
-    pub fn add(&mut self, row: &Row, object: Object, number: usize, code: &TypedCode) {
-        let Some(layout) = code.layouts.get(object.layout as usize) else { return };
+    /// Adds the samples of a row, at an object of this layout, which has a number.
+    pub fn add(
+        &mut self,
+        row: &Row,
+        object: Object,
+        (number, layout): (usize, &TypeLayout),
+        code: &TypedCode,
+    ) {
         let count = row.measures.count;
         if self.by_type.len() <= number {
             self.by_type.resize_with(number + 1, OfType::default);

@@ -362,7 +362,7 @@ impl<'a> Sorted<'a> {
                         match code.layouts.get(index).zip(numbers.get_mut(index)) {
                             Some((layout, number)) => {
                                 let number = *number.get_or_insert_with(|| self.number(layout));
-                                self.typed(row, (access, object), number, code);
+                                self.typed(row, (access, object), (number, layout), code);
                             }
                             None => self.miss(row, (tag(Untyped::NoType), Untyped::NoType.words())),
                         }
@@ -373,45 +373,43 @@ impl<'a> Sorted<'a> {
     }
 
     fn number(&mut self, layout: &TypeLayout) -> usize {
-        *self.numbers.entry(layout.clone()).or_insert_with(|| {
-            self.types.push((layout.clone(), Heat::default()));
-            self.types.len() - 1
-        })
+        if let Some(number) = self.numbers.get(layout) {
+            return *number;
+        }
+        self.numbers.insert(layout.clone(), self.types.len());
+        self.types.push((layout.clone(), Heat::default()));
+        self.types.len() - 1
     }
 
     fn typed(
         &mut self,
         row: &Row,
         (access, object): (TypedAccess, Object),
-        number: usize,
+        (number, layout): (usize, &TypeLayout),
         code: &TypedCode,
     ) {
         let count = row.measures.count;
         self.all.add(self.weighing.samples(row));
         self.typed.add(row, self.weighing);
-        self.bases.add(row, object, number, code);
-        let Some((layout, heat)) = self.types.get_mut(number) else { return };
+        self.bases.add(row, object, (number, layout), code);
+        if self.options.advise && named(layout, &self.options.names) {
+            self.visit(row, access, object, layout);
+        }
+        let Some((_, heat)) = self.types.get_mut(number) else { return };
         let (loads, stores) = if access.writes { (0, count) } else { (count, 0) };
         heat.all.add(row, self.weighing);
         heat.loads = heat.loads.saturating_add(loads);
         heat.stores = heat.stores.saturating_add(stores);
-        match layout.field_at(object.offset) {
-            Some(field) => {
-                let field = heat.fields.entry(field.offset).or_default();
-                field.all.add(row, self.weighing);
-                field.loads = field.loads.saturating_add(loads);
-                field.stores = field.stores.saturating_add(stores);
-                if row.tid != 0 {
-                    field.threads.insert((row.pid, row.tid));
-                }
-            }
-            None => heat.elsewhere = heat.elsewhere.saturating_add(count),
-        }
-        if self.options.advise
-            && let Some(layout) = code.layouts.get(object.layout as usize)
-            && named(layout, &self.options.names)
-        {
-            self.visit(row, access, object, layout);
+        let Some(field) = layout.field_at(object.offset) else {
+            heat.elsewhere = heat.elsewhere.saturating_add(count);
+            return;
+        };
+        let field = heat.fields.entry(field.offset).or_default();
+        field.all.add(row, self.weighing);
+        field.loads = field.loads.saturating_add(loads);
+        field.stores = field.stores.saturating_add(stores);
+        if row.tid != 0 {
+            field.threads.insert((row.pid, row.tid));
         }
     }
 

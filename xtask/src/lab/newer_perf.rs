@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::lab::apt::Apt;
-use crate::lab::sh;
+use super::apt::Apt;
+use super::sh;
 
 /// Where it comes from, the suite of its libraries first.
 const SUITES: [&str; 2] = ["trixie", "trixie-backports"];
