@@ -55,8 +55,8 @@ mod view;
 pub use view::C2cView;
 
 pub use result::{C2c, C2cEvent, Classes, ProcessPair, SharedAccess, SharedBytes, SharedLine, WidthFrom};
-pub use verdict::{MIN_LINE_SAMPLES, SharingVerdict};
 pub(crate) use verdict::is_stray;
+pub use verdict::{MIN_LINE_SAMPLES, SharingVerdict};
 
 use precise_common::data_src::DataSource;
 

@@ -81,9 +81,8 @@ pub(super) fn pack(
         let shared = |index: &usize| here.iter().any(|other| sharing.between(*index, *other));
         let shared: BTreeSet<usize> = open.iter().copied().filter(shared).collect();
         // What is used together with these rather than with this line goes where they go.
-        let follows = |index: usize| {
-            shared.iter().map(|other| with(index, *other)).sum::<u64>() > affinity(index)
-        };
+        let follows =
+            |index: usize| shared.iter().map(|other| with(index, *other)).sum::<u64>() > affinity(index);
         let elsewhere = |index: usize, start: u64| {
             start / LINE == end / LINE && (shared.contains(&index) || follows(index))
         };
