@@ -98,7 +98,7 @@ pub fn of_perf(file: &Path) -> Result<ChainsTaken> {
             frames.push(frame);
         }
     })?;
-    ensure!(code, "perf script failed");
+    ensure!(code, "perf script of {} failed; what it said is above", file.display());
     if inside {
         add(&mut taken, frames, 1, "");
     }
@@ -109,7 +109,7 @@ pub fn of_perf(file: &Path) -> Result<ChainsTaken> {
 fn each_line(file: &Path, mut each: impl FnMut(&str)) -> Result<bool> {
     let mut script = Command::new("perf");
     script.args(["script", "--no-inline", "-F", "comm,tid,ip,sym,dso", "-i"]).arg(file);
-    let mut child = script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut child = script.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let lines = BufReader::new(child.stdout.take().context("piped")?);
     for line in lines.split(b'\n') {
         each(&String::from_utf8_lossy(&line?));

@@ -79,7 +79,7 @@ enum Bench {
         #[arg(long, default_value_t = 6)]
         rounds: usize,
 
-        /// Only these chapters: slowdown, profiler, growth, symbols, views, table, paper
+        /// Only these chapters: slowdown, profiler, growth, symbols, imports, views, table, paper
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
 
@@ -147,16 +147,6 @@ enum Bench {
         /// Take every Nth function
         #[arg(long, value_name = "N", default_value_t = 1)]
         every: u32,
-    },
-    /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
-    /// script`
-    Import {
-        /// Size of the generated file in bytes
-        #[arg(long, default_value_t = 1 << 30)]
-        size: u64,
-        /// Give each sample an address of its own, and compare with `perf report --mem-mode`
-        #[arg(long)]
-        distinct: bool,
     },
 }
 
@@ -237,11 +227,6 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(bench.args(page))
         }
         Bench::KernelTypes { every } => kernel_types(&["--release"], every),
-        Bench::Import { size, distinct } => {
-            let precise = release()?;
-            let mut bench = program("bench-import");
-            process::run(bench.arg(precise).arg(size.to_string()).args(distinct.then_some("distinct")))
-        }
     }
 }
 

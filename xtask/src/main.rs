@@ -9,6 +9,7 @@ mod ci;
 #[cfg(test)]
 mod columns;
 mod dist;
+mod format;
 mod fuzz;
 mod lab;
 #[cfg(test)]
@@ -46,6 +47,8 @@ enum Task {
     Ci(ci::CiArgs),
     Bench(bench::BenchArgs),
     Dist(dist::DistArgs),
+    /// Format the source. `cargo fmt` leaves out the folders of views, which a macro declares
+    Fmt,
     Fuzz(fuzz::FuzzArgs),
     Lab(lab::LabArgs),
     Trace(trace::TraceArgs),
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Task::Ci(args) => ci::run(&args),
         Task::Bench(args) => bench::run(&args).map(|()| true),
         Task::Dist(args) => dist::run(&args).map(|()| true),
+        Task::Fmt => format::run(false).map(|()| true),
         Task::Fuzz(args) => fuzz::run(&args).map(|()| true),
         Task::Lab(args) => lab::run(args).map(|()| true),
         Task::Trace(args) => trace::run(&args).map(|()| true),

@@ -7,10 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use precise_model::{Capture, CodeLocation, Frame, LocationId, Name, NameId, Names, Reason};
 
+/// A text that is read without a copy if nothing in it is escaped. serde borrows a `Cow` only where
+/// it is told to, which it cannot be told within an `Option`.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// A frame that another function is inlined into, as the file stores it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct JsonFrame<'a> {
+    #[serde(borrow)]
     pub function: Cow<'a, str>,
+    #[serde(borrow)]
     pub source: Cow<'a, str>,
     pub line: u32,
 }
@@ -18,28 +26,28 @@ pub(super) struct JsonFrame<'a> {
 /// One caller. Fields that are not known or empty are left out.
 #[derive(Serialize, Deserialize)]
 struct JsonCaller<'a> {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    function: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    function_reason: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    module: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    module_reason: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    function: Option<JsonText<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    function_reason: Option<JsonText<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    module: Option<JsonText<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    module_reason: Option<JsonText<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
     build_id: Cow<'a, str>,
     /// The offset of the call in its file, in bytes.
     file_offset: u64,
     /// The distance of the call from the start of the function, in bytes.
     function_offset: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    source: Option<JsonText<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    source_reason: Option<JsonText<'a>>,
     line: u32,
     kernel: bool,
     ip: u64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     inlined: Vec<JsonFrame<'a>>,
 }
 
@@ -47,8 +55,8 @@ struct JsonCaller<'a> {
 pub(super) fn encode(capture: &Capture, callers: &[LocationId]) -> String {
     let get = |id| Cow::Borrowed(capture.names.get(id));
     let known = |name| match name {
-        Name::Known(id) => (Some(get(id)), None),
-        Name::Unknown(reason) => (None, Some(Cow::Borrowed(reason.as_str()))),
+        Name::Known(id) => (Some(JsonText(get(id))), None),
+        Name::Unknown(reason) => (None, Some(JsonText(Cow::Borrowed(reason.as_str())))),
     };
     let callers = callers.iter().filter_map(|id| capture.code.get(*id as usize)).map(|code| {
         let (function, function_reason) = known(code.function);
@@ -80,10 +88,10 @@ pub(super) fn encode(capture: &Capture, callers: &[LocationId]) -> String {
 pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>, String> {
     let callers: Vec<JsonCaller> =
         serde_json::from_str(text).map_err(|e| format!("the column stack cannot be parsed: {e}"))?;
-    let mut name = |name: &Option<Cow<str>>, reason: &Option<Cow<str>>| match (name, reason) {
-        (Some(name), _) => Name::Known(names.intern(name)),
+    let mut name = |name: &Option<JsonText>, reason: &Option<JsonText>| match (name, reason) {
+        (Some(name), _) => Name::Known(names.intern(&name.0)),
         // A newer writer may have reasons that this version does not know: they still are reasons.
-        (None, Some(reason)) => Name::Unknown(Reason::parse(reason).unwrap_or(Reason::Failed)),
+        (None, Some(reason)) => Name::Unknown(Reason::parse(&reason.0).unwrap_or(Reason::Failed)),
         (None, None) => Name::Unknown(Reason::NotRecorded),
     };
     let mut found: Vec<CodeLocation> = callers

@@ -114,8 +114,12 @@ impl BuildId {
 
     /// Returns the id in lower-case hex, as `file` and `readelf` print it.
     pub fn hex(&self) -> String {
-        let digits = self.as_bytes().iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-        digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+        let bytes = self.as_bytes();
+        let mut hex = String::with_capacity(2 * bytes.len());
+        for digit in bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]) {
+            hex.extend(char::from_digit(digit.into(), 16));
+        }
+        hex
     }
 }
 

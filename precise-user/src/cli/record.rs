@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use precise::error::{Failure, Remedy};
-use precise::model::Capture;
+use precise::model::{Capture, Meta, Projection};
 use precise::run::plan::{self, Plan};
 use precise::run::{kill_switch, live};
 use precise::views::cost_text::cost_text;
 use precise::views::heatmap::HeatmapView;
+use precise::views::idle;
 use precise::views::view::{AnyView as _, Format, Input, OptionValues, Why};
 
 use super::{
@@ -114,6 +115,17 @@ impl RecordArguments {
     fn needs_rows(&self) -> bool {
         self.shape.is_data() || self.shape.has_gates() || self.plot.is_some()
     }
+
+    /// Returns the parts of rows that the report and the picture are made of.
+    fn reads(&self, meta: &Meta) -> Projection {
+        let printed = self.shape.reads_printed(meta).and(idle::reads(meta));
+        match &self.plot {
+            Some(_) => HeatmapView
+                .reads(&OptionValues::defaults(HeatmapView.description().options), meta)
+                .map_or(Projection::EVERYTHING, |all| all.and(printed)),
+            None => printed,
+        }
+    }
 }
 
 /// Records, writes the capture, and prints the report.
@@ -136,7 +148,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> CommandResult {
     let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();
     let live::FinishedRun { meta, kept, command, stopped } = finished?;
-    match kept.read() {
+    match kept.read_parts(&|meta| arguments.reads(meta)) {
         Ok(capture) => show(arguments, &plan, &arguments.idle.leave_out(capture), kept.old(), out)?,
         // The run is complete, and another command shows it.
         Err(error) if error.way_out() == Some(Remedy::ReadLater) && !arguments.needs_rows() => {

@@ -121,8 +121,7 @@ impl ReportArguments {
             (None, Some(_)) => &CallGraphView,
             (None, None) => self.shape.view(self.by.as_deref()),
         };
-        let gates = self.shape.form.reads();
-        view.reads(values, meta).map_or(Projection::EVERYTHING, |all| all.and(gates))
+        self.shape.reads(view, values, meta)
     }
 
     /// Refuses a file in the place of the function of `-g`, which is optional: `report -g FILE`.
@@ -165,6 +164,16 @@ impl ReportShape {
     /// Returns whether there are gates.
     pub fn has_gates(&self) -> bool {
         self.form.has_gates()
+    }
+
+    /// Returns the parts of rows that what [`Self::print`] prints without `by` is made of.
+    pub fn reads_printed(&self, meta: &Meta) -> Projection {
+        self.reads(self.view(None), &self.values(None), meta)
+    }
+
+    /// Returns the parts of rows that a view and the gates are made of.
+    fn reads(&self, view: &dyn AnyView, values: &OptionValues, meta: &Meta) -> Projection {
+        view.reads(values, meta).map_or(Projection::EVERYTHING, |all| all.and(self.form.reads()))
     }
 
     /// Evaluates the gates for a report that is not printed.

@@ -2,8 +2,7 @@
 //! graphs are made of them.
 
 use precise_model::values::Value;
-use precise_model::{Capture, CodeLocation, Name, Reason, Row};
-use precise_model::{Chain, ChainEnd};
+use precise_model::{Capture, Chain, ChainEnd, CodeLocation, LocationId, Name, Reason};
 
 /// A function in a chain. Functions of the same name in two files are different functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,12 +58,12 @@ pub(crate) struct RowFrames {
     pub end: Option<ChainEnd>,
 }
 
-/// Returns the call chain of a row.
-pub(crate) fn frames(capture: &Capture, row: &Row) -> RowFrames {
+/// Returns the call chain of rows with this sampled instruction and these callers.
+pub(crate) fn frames(capture: &Capture, code: Option<LocationId>, stack: Chain) -> RowFrames {
     let mut functions = Vec::new();
     let location = |id: u32| capture.code.get(id as usize);
-    push(&mut functions, row.code.and_then(location));
-    let (missing, stack) = match row.stack {
+    push(&mut functions, code.and_then(location));
+    let (missing, stack) = match stack {
         Chain::Known(id) => (None, capture.stacks.get(id as usize)),
         Chain::Unknown(reason) => (Some(reason), None),
     };

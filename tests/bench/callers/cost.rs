@@ -15,11 +15,6 @@ use super::attached::{interrupt, quiet, signal};
 use super::programs;
 use precise_tests::chains::{ChainsTaken, of_perf, of_precise};
 
-/// How long each samples.
-const SAMPLED: Duration = Duration::from_secs(4);
-/// Samples per second, on each CPU.
-const HERTZ: [u32; 2] = [999, 9973];
-
 /// A way to take call chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainWay {
@@ -40,6 +35,27 @@ const WAYS: [ChainWay; 5] = [
     ChainWay::Bpftrace,
 ];
 
+/// How each of some ways samples.
+#[derive(Clone, Copy, Debug)]
+pub struct TimerSampling {
+    /// Samples per second.
+    pub hertz: u32,
+    /// How long.
+    pub time: Duration,
+    ways: &'static [ChainWay],
+}
+
+/// A glance, and one that takes about a million samples. `dwarf,65528` would write 65 GB there.
+const SAMPLINGS: [TimerSampling; 3] = [
+    TimerSampling { hertz: 999, time: Duration::from_secs(4), ways: &WAYS },
+    TimerSampling { hertz: 9973, time: Duration::from_secs(4), ways: &WAYS },
+    TimerSampling {
+        hertz: 9973,
+        time: Duration::from_secs(105),
+        ways: &[ChainWay::Precise, ChainWay::Perf("fp"), ChainWay::Perf("dwarf"), ChainWay::Bpftrace],
+    },
+];
+
 impl ChainWay {
     /// Returns the name in tables.
     pub fn name(self) -> String {
@@ -56,8 +72,8 @@ impl ChainWay {
 pub struct WayCost {
     /// The way.
     pub way: ChainWay,
-    /// Samples per second that were asked for.
-    pub hertz: u32,
+    /// How it sampled.
+    pub sampling: TimerSampling,
     /// Samples that were kept.
     pub samples: u64,
     /// Samples that were taken and lost, as the profiler says.
@@ -76,20 +92,26 @@ pub struct WayCost {
 pub fn measure(precise: &Path, folder: &Path) -> Result<Vec<WayCost>> {
     let mut costs = Vec::new();
     let python = programs::PROGRAMS.first().context("a program")?;
-    for hertz in HERTZ {
-        for way in WAYS {
+    for sampling in SAMPLINGS {
+        for &way in sampling.ways {
             if way == ChainWay::Bpftrace && !exists("bpftrace") {
                 continue;
             }
             let Some(running) = programs::start(python, folder)? else { return Ok(costs) };
-            costs.push(of_way(way, hertz, precise, &running, folder).with_context(|| way.name())?);
+            costs.push(of_way(way, sampling, precise, &running, folder).with_context(|| way.name())?);
         }
     }
     Ok(costs)
 }
 
-fn of_way(way: ChainWay, hertz: u32, precise: &Path, running: &KillOnDrop, folder: &Path) -> Result<WayCost> {
-    let (id, rate) = (running.id().to_string(), hertz.to_string());
+fn of_way(
+    way: ChainWay,
+    sampling: TimerSampling,
+    precise: &Path,
+    running: &KillOnDrop,
+    folder: &Path,
+) -> Result<WayCost> {
+    let (id, rate) = (running.id().to_string(), sampling.hertz.to_string());
     let file = folder.join(if way == ChainWay::Precise { "cost.parquet" } else { "cost.data" });
     let mut command;
     match way {
@@ -104,7 +126,7 @@ fn of_way(way: ChainWay, hertz: u32, precise: &Path, running: &KillOnDrop, folde
             command.args(["--call-graph", graph, "-o"]).arg(&file);
         }
         ChainWay::Bpftrace => {
-            let script = format!("profile:hz:{hertz} /pid == {id}/ {{ @[ustack(127)] = count(); }}");
+            let script = format!("profile:hz:{rate} /pid == {id}/ {{ @[ustack(127)] = count(); }}");
             command = Command::new("bpftrace");
             command.args(["-f", "json", "-o"]).arg(&file).args(["-e", &script]);
         }
@@ -113,7 +135,7 @@ fn of_way(way: ChainWay, hertz: u32, precise: &Path, running: &KillOnDrop, folde
     let profiler = quiet(&mut command)?;
     std::thread::sleep(Duration::from_secs(3));
     signal(running, libc::SIGCONT);
-    std::thread::sleep(SAMPLED);
+    std::thread::sleep(sampling.time);
     let end = interrupt(profiler)?;
     signal(running, libc::SIGSTOP);
     let bytes = std::fs::metadata(&file)?.len();
@@ -142,7 +164,7 @@ fn of_way(way: ChainWay, hertz: u32, precise: &Path, running: &KillOnDrop, folde
         (taken.values().map(|group| group.samples).sum(), whole.map(|group| group.samples).sum())
     };
     std::fs::remove_file(&file)?;
-    Ok(WayCost { way, hertz, samples, lost, whole, bytes, end, picture })
+    Ok(WayCost { way, sampling, samples, lost, whole, bytes, end, picture })
 }
 
 /// Returns whether a function is the outermost one of a thread, by its name: the one measure that

@@ -95,16 +95,17 @@ pub fn costs(all: &[WayCost]) -> String {
         return String::new();
     }
     let mut out =
-        "| way | Hz | samples | lost | whole chains | MB for 10⁶ samples | s from Ctrl-C to its end | s to \
-                   the picture |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| way | Hz | s | samples | lost | whole chains | MB for 10⁶ samples | s from Ctrl-C to its end | s to \
+                   the picture |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
             .to_owned();
     for cost in all {
         let each = cost.bytes as f64 / cost.samples.max(1) as f64;
         let _ = writeln!(
             out,
-            "| `{}` | {} | {} | {} | {:.1} % | {each:.1} | {:.2} | {:.2} |",
+            "| `{}` | {} | {} | {} | {} | {:.1} % | {each:.1} | {:.2} | {:.2} |",
             cost.way.name(),
-            cost.hertz,
+            cost.sampling.hertz,
+            cost.sampling.time.as_secs(),
             cost.samples,
             cost.lost,
             100.0 * cost.whole as f64 / cost.samples.max(1) as f64,
@@ -178,9 +179,10 @@ Java code has no frame pointers unless the JVM is told to keep them.
 
 ## What it costs
 
-Each profiler sampled python3 by a timer for 4 s. A chain is whole if its outermost function is
-`_start` or `clone3`. A file of precise has each chain once, so its bytes per sample get fewer the
-longer it samples. The last column is the time of `precise flamegraph`, and for perf that of `perf
-script`, without the program that draws what it prints.
+Each profiler sampled python3 by a timer, for some seconds (column s), one after another. A chain is
+whole if its outermost function is `_start` or `clone3`. A file of precise has each chain once, so
+its bytes per sample get fewer the longer it samples: the last rows have about a million samples,
+where `dwarf,65528` would write 65 GB. The last column is the time of `precise flamegraph`, and for
+perf that of `perf script`, without the program that draws what it prints.
 
 ";

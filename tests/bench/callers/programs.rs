@@ -139,6 +139,7 @@ keep = []
 while True:
     text = json.dumps(tree(7))
     keep.append([text, tree(6)])
+    del keep[:-100]
     walk(json.loads(text))
     words = re.findall(r"[a-z]+|\d+", text)
     sorted(Item(n) for n in range(3000))

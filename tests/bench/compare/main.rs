@@ -6,6 +6,7 @@
 
 mod growing;
 mod growth;
+mod imports;
 mod kernel_table;
 mod page;
 mod paper;
@@ -37,7 +38,7 @@ use work::Work;
 const USAGE: &str = "usage: bench-compare PRECISE all|quick|CHAPTER[,CHAPTER …] ROUNDS [PAGE]";
 
 /// The chapters of the page, in its order.
-const CHAPTERS: [Chapter; 7] = [
+const CHAPTERS: [Chapter; 8] = [
     Chapter {
         name: "slowdown",
         title: "What a sample costs the program",
@@ -50,6 +51,7 @@ const CHAPTERS: [Chapter; 7] = [
     },
     Chapter { name: "growth", title: "How it grows", parts: growing::parts },
     Chapter { name: "symbols", title: "Names", parts: symbols::parts },
+    Chapter { name: "imports", title: "Reading recordings of perf", parts: imports::parts },
     Chapter { name: "views", title: "Asking a capture", parts: views::parts },
     Chapter { name: "table", title: "Reading the kernel's table", parts: kernel_table::parts },
     Chapter { name: "paper", title: "A machine of 512 CPUs, on paper", parts: paper::parts },

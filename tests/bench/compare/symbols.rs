@@ -40,7 +40,7 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let megabytes = fs::metadata(&program)?.len() / 1_000_000;
     let note = "Each address is in another function; function, file, line and inlined functions are looked \
                 up. precise imports a recording of perf: it also reads the records, and writes a capture. perf \
-                looks up functions only.";
+                of Debian 12 looks up functions only, and the newer one also lines.";
     let title = format!(
         "{} addresses of a program of {megabytes} MB with debug information",
         thousands((FUNCTIONS / ONE_OF) as u64)
@@ -49,16 +49,17 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let import = setting.command(Tool::Precise, "import -q -o symbols.parquet symbols.data");
     let report = words("perf report --stdio -s sym -i symbols.data");
     let tool = words("addr2line -f -i -e large @symbols.addresses");
-    let question = [(Tool::Precise, import), (Tool::Perf, report), (Tool::Addr2line, tool)].into_iter().fold(
-        question,
-        |question, (tool, command)| {
-            let setting = Rc::clone(setting);
-            question.with(tool, vec![command], move |commands| {
-                let _fresh = fs::remove_file(setting.folder.join("symbols.parquet"));
-                setting.seconds(commands)
-            })
-        },
-    );
+    let mut lines = vec![newer_perf().map(|path| path.display().to_string()).unwrap_or_default()];
+    lines.extend(words("report --stdio -s sym,srcline -i symbols.data"));
+    let commands =
+        [(Tool::Precise, import), (Tool::Perf, report), (Tool::NewerPerf, lines), (Tool::Addr2line, tool)];
+    let question = commands.into_iter().fold(question, |question, (tool, command)| {
+        let setting = Rc::clone(setting);
+        question.with(tool, vec![command], move |commands| {
+            let _fresh = fs::remove_file(setting.folder.join("symbols.parquet"));
+            setting.seconds(commands)
+        })
+    });
     Ok(vec![Part::Question(question), Part::Question(types(setting)?)])
 }
 

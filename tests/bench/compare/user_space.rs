@@ -33,7 +33,7 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
         ("CPU time of the profiler, timer of 999 Hz, 100 processes start each second", Beside::Starts(100)),
     ];
     let mut all: Vec<Question> = cpu.map(|(title, beside)| cpu_time(setting, title, beside)).into();
-    all.extend([memory(setting), start(setting), answer(setting)]);
+    all.extend([whole(setting), memory(setting), start(setting), answer(setting)]);
     all
 }
 
@@ -52,6 +52,32 @@ fn cpu_time(setting: &Rc<Setting>, title: &str, beside: Beside) -> Question {
                 Beside::Starts(rate) => vec![setting.work.starting(rate)?],
             };
             running.cpu_time_after(SETTLED, WHILE)
+        })
+    })
+}
+
+fn whole(setting: &Rc<Setting>) -> Question {
+    let note = "From the start of the profiler to its answer, while 100 processes start each second. precise and \
+                bpftrace print their answer when they end; perf's is that of `perf report`.";
+    let title = format!("CPU time of a profile of {} s, timer of {HERTZ} Hz", WHILE.as_secs());
+    let question = Question::new(title, "ms", note);
+    let seconds = WHILE.as_secs();
+    let script = format!("profile:hz:{HERTZ} {{ @[comm, reg(\"ip\")] = count(); }}");
+    let precise = format!("record -q -a -e cpu-clock -F {HERTZ} --duration {seconds}s -o x.parquet");
+    let record = format!("perf record -q -a -e cpu-clock -F {HERTZ} -o perf.data -- sleep {seconds}");
+    let report = words("perf report --stdio -s comm,sym -i perf.data");
+    let sleep = format!("/bin/sleep {seconds}");
+    let bpftrace = ["bpftrace", "-e", &script, "-c", &sleep].map(str::to_owned).to_vec();
+    let commands = [
+        (Tool::Precise, vec![setting.command(Tool::Precise, &precise)]),
+        (Tool::Perf, vec![words(&record), report]),
+        (Tool::Bpftrace, vec![bpftrace]),
+    ];
+    commands.into_iter().fold(question, |question, (tool, commands)| {
+        let setting = Rc::clone(setting);
+        question.with(tool, commands, move |commands| {
+            let _load = setting.work.starting(100)?;
+            commands.iter().map(|command| Ok(setting.run(command)?.cpu_seconds * 1e3)).sum()
         })
     })
 }

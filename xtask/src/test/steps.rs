@@ -1,16 +1,14 @@
 //! The steps of `cargo xtask test`. A new check is a row in [`STEPS`] and a function.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::Run;
 use super::failures::run_tests;
 use super::report::StepResult;
 use crate::build_ebpf::{self, OBJECT_VARIABLE, ObjectCheck};
-use crate::{bench, checkout, dist, process, setup};
+use crate::{bench, checkout, dist, format, process, setup};
 
 /// A step: one check.
 pub struct Step {
@@ -29,7 +27,7 @@ pub struct Step {
 #[rustfmt::skip]
 pub const STEPS: &[Step] = &[
     Step { name: "setup",     required: true,  filtered: true,  run: set_up,    about: "the machine has what the project needs" },
-    Step { name: "fmt",       required: true,  filtered: false, run: format,    about: "the source is formatted" },
+    Step { name: "fmt",       required: true,  filtered: false, run: formatted, about: "the source is formatted" },
     Step { name: "clippy",    required: true,  filtered: false, run: clippy,    about: "no lint has anything to say" },
     Step { name: "ebpf",      required: true,  filtered: true,  run: ebpf,      about: "the embedded eBPF object is what its source makes" },
     Step { name: "unit",      required: true,  filtered: true,  run: unit,      about: "tests that need nothing but the source" },
@@ -46,20 +44,9 @@ fn set_up(run: &mut Run) -> Result<StepResult> {
     Ok(StepResult::Passed)
 }
 
-fn format(_run: &mut Run) -> Result<StepResult> {
-    process::run(process::cargo().args(["fmt", "--all", "--check"]))?;
-    // precise-ebpf is a workspace of its own.
-    process::run(process::cargo().args(["fmt", "--check", "--manifest-path", "precise-ebpf/Cargo.toml"]))?;
-    // The registry's macro declares the folders of views, and cargo fmt does not look into macros.
-    process::run(Command::new("rustfmt").args(["--edition", "2024", "--check"]).args(view_folders()?))?;
+fn formatted(_run: &mut Run) -> Result<StepResult> {
+    format::run(true)?;
     Ok(StepResult::Passed)
-}
-
-/// Returns the module file of each folder of views.
-fn view_folders() -> Result<Vec<PathBuf>> {
-    let folders = fs::read_dir("precise-user/views/src").context("cannot list the folders of views")?;
-    let modules = folders.map(|folder| Ok(folder?.path().join("mod.rs")));
-    Ok(modules.collect::<Result<Vec<_>>>()?.into_iter().filter(|module| module.exists()).collect())
 }
 
 fn clippy(_run: &mut Run) -> Result<StepResult> {

@@ -12,8 +12,8 @@ use super::naming::RowSink;
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use precise_capture::FileOutput;
 use precise_capture::temporary;
-use precise_capture::{CaptureFile as _, CaptureWriter, ReadError, ReadLimits, WriteError};
-use precise_model::{Capture, Meta, Row};
+use precise_capture::{CaptureFile as _, CaptureWriter, ReadError, ReadLimits, WantedParts, WriteError};
+use precise_model::{Capture, Meta, Projection, Row};
 
 /// Limits for showing the capture at the end of a run: about 200 MB for the rows, and 1 GB for what
 /// they name while it is read. Larger captures are read from the file.
@@ -145,8 +145,17 @@ impl Kept {
     ///
     /// Returns an error if the capture cannot be read, or has too many rows.
     pub fn read(&self) -> Result<Capture, SamplingError> {
+        self.read_parts(&|_| Projection::EVERYTHING)
+    }
+
+    /// Reads the capture like [`Self::read`], but of its rows only the parts that `wanted` returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the capture cannot be read, or has too many rows.
+    pub fn read_parts(&self, wanted: &WantedParts<'_>) -> Result<Capture, SamplingError> {
         match &self.keeping {
-            Keeping::InPlace(path) => Capture::read_limited(path, &AT_THE_END).map_err(|error| {
+            Keeping::InPlace(path) => Capture::read_parts(path, &AT_THE_END, wanted).map_err(|error| {
                 let what = format!("the capture was written, but is not shown: {error}");
                 let failure = SamplingError::new(ErrorClass::Failed, what);
                 match error {
@@ -160,7 +169,7 @@ impl Kept {
                 let label = "the capture of this run";
                 begin(file)
                     .map_err(|source| ReadError::Unreadable { path: label.to_owned(), source })
-                    .and_then(|file| Capture::read_file(file, label, &AT_THE_END))
+                    .and_then(|file| Capture::read_file_parts(file, label, &AT_THE_END, wanted))
                     .map_err(|error| SamplingError::new(ErrorClass::Failed, error.to_string()))
             }
         }

@@ -150,39 +150,35 @@ impl Symbolizer {
     }
 
     /// Returns the code locations of `queries`, in their order. Waits for the answers.
-    pub fn resolve_code(&mut self, names: &mut Names, mut queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
+    pub fn resolve_code(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
         let mut locations = Vec::with_capacity(queries.len());
-        while !queries.is_empty() {
-            let rest = queries.split_off(queries.len().min(BATCH));
-            locations.extend(self.resolve_batch(names, std::mem::replace(&mut queries, rest)));
-        }
-        locations
-    }
-
-    fn resolve_batch(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
-        let asked: Vec<_> = queries.iter().map(|q| (q.kernel, q.address)).collect();
-        match self.ask(|reply| Request::Code(queries, reply)) {
+        let place = |query: &CodeQuery| (query.kernel, query.address);
+        self.ask_in_batches(queries, place, Request::Code, |symbols, asked, reply| match reply {
             Some(reply) => {
                 let map = merge(names, &reply.names);
-                self.keep_notes(reply.notes);
-                reply.locations.into_iter().map(|location| map.code(location)).collect()
+                symbols.keep_notes(reply.notes);
+                locations.extend(reply.locations.into_iter().map(|location| map.code(location)));
             }
-            None => asked.into_iter().map(|(kernel, address)| failed_code(kernel, address)).collect(),
-        }
+            None => {
+                locations.extend(asked.into_iter().map(|(kernel, address)| failed_code(kernel, address)));
+            }
+        });
+        locations
     }
 
     /// Returns what the code says about return addresses, in their order; `None` if there is no
     /// file to tell, as for the code of a JIT compiler. Each query is for the last byte before the
     /// address. Waits for the answers.
-    pub fn return_sites(&mut self, mut queries: Vec<CodeQuery>) -> Vec<Option<ReturnSite>> {
+    pub fn return_sites(&mut self, queries: Vec<CodeQuery>) -> Vec<Option<ReturnSite>> {
         let mut sites = Vec::with_capacity(queries.len());
-        while !queries.is_empty() {
-            let rest = queries.split_off(queries.len().min(BATCH));
-            let asked = queries.len();
-            let batch = std::mem::replace(&mut queries, rest);
-            let answer = self.ask(|reply| Request::ReturnSites(batch, reply));
-            sites.extend(answer.unwrap_or_else(|| vec![None; asked]));
-        }
+        self.ask_in_batches(
+            queries,
+            |_query| None,
+            Request::ReturnSites,
+            |_symbols, asked, answer| {
+                sites.extend(answer.unwrap_or(asked));
+            },
+        );
         sites
     }
 
@@ -213,9 +209,49 @@ impl Symbolizer {
     }
 
     fn ask<T>(&mut self, request: impl FnOnce(Sender<T>) -> Request) -> Option<T> {
+        let sent = self.send(request);
+        self.receive(sent)
+    }
+
+    /// Asks `queries` in batches of [`BATCH`]. Each is sent before `take` gets the answer to the last
+    /// one, so that the thread has work meanwhile. `take` also gets what `fact` says of each query,
+    /// and no answer if the thread has died.
+    fn ask_in_batches<Q, F, T>(
+        &mut self,
+        queries: Vec<Q>,
+        fact: impl Fn(&Q) -> F,
+        request: impl Fn(Vec<Q>, Sender<T>) -> Request,
+        mut take: impl FnMut(&mut Self, Vec<F>, Option<T>),
+    ) {
+        let mut queries = queries.into_iter();
+        let mut before = None;
+        loop {
+            let batch: Vec<Q> = queries.by_ref().take(BATCH).collect();
+            let next = (!batch.is_empty()).then(|| {
+                let facts = batch.iter().map(&fact).collect();
+                (facts, self.send(|reply| request(batch, reply)))
+            });
+            let last = next.is_none();
+            if let Some((facts, sent)) = std::mem::replace(&mut before, next) {
+                let answer = self.receive(sent);
+                take(self, facts, answer);
+            }
+            if last {
+                return;
+            }
+        }
+    }
+
+    /// Sends a request. Returns where its answer will come; `None` if the thread has died.
+    fn send<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Option<Receiver<T>> {
         let (reply, answer) = channel();
-        let sent = self.requests.as_ref()?.send(request(reply)).ok();
-        let answer = sent.and_then(|()| answer.recv().ok());
+        self.requests.as_ref()?.send(request(reply)).ok()?;
+        Some(answer)
+    }
+
+    /// Waits for an answer; `None` if the thread has died, which the first note says.
+    fn receive<T>(&mut self, sent: Option<Receiver<T>>) -> Option<T> {
+        let answer = sent.and_then(|answer| answer.recv().ok());
         if answer.is_none() && self.died.set(()).is_ok() {
             self.notes.push("the symbolizer failed: names are missing from here on".to_owned());
         }
@@ -297,13 +333,13 @@ impl IdMap {
     }
 
     fn code(&self, mut location: CodeLocation) -> CodeLocation {
-        let frame =
-            |f: &Frame| Frame { function: self.id(f.function), source: self.id(f.source), line: f.line };
         location.module = self.name(location.module);
         location.build_id = self.id(location.build_id);
         location.function = self.name(location.function);
         location.source = self.name(location.source);
-        location.inlined_into = location.inlined_into.iter().map(frame).collect();
+        for frame in &mut location.inlined_into {
+            *frame = Frame { function: self.id(frame.function), source: self.id(frame.source), ..*frame };
+        }
         location
     }
 

@@ -225,7 +225,7 @@ impl Sums {
         let (mut functions, mut calls) = (FxHashSet::default(), FxHashSet::default());
         for row in grouping.rows() {
             let count = row.measures.count;
-            let chain = chains::frames(capture, row);
+            let chain = chains::frames(capture, row.code, row.stack);
             sums.whole.add(row, weighing);
             if let Some(reason) = chain.missing {
                 *sums.without.entry(reason).or_default() += count;

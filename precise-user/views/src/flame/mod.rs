@@ -34,6 +34,7 @@ pub use view::FlamegraphView;
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,7 +44,7 @@ use super::chains::{self, ChainFunction};
 use super::{ViewError, about::Run, weighing::Weighing};
 use precise_model::Preset;
 use precise_model::values::Value;
-use precise_model::{Capture, Name, Reason};
+use precise_model::{Capture, Chain, LocationId, Name, Reason};
 
 /// The measure that the width of a frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -108,6 +109,9 @@ pub struct Folded {
     pub weight: u64,
 }
 
+/// The process, the sampled instruction and its callers: what the stack of a row is made of.
+type RowChain = (Name, Option<LocationId>, Chain);
+
 /// Returns the folded stacks of a capture.
 ///
 /// # Errors
@@ -134,7 +138,8 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
         by => by,
     };
     let weighing = Weighing::of(capture, index);
-    let mut folded: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    // Rows differ in more than their chains: in their epochs, if in nothing else.
+    let mut weights: FxHashMap<RowChain, u64> = FxHashMap::default();
     let (mut total, mut samples, mut broken) = (0u64, 0u64, 0u64);
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let weight = match by {
@@ -143,11 +148,16 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
             FrameWidth::Latency => weighing.latency(row).sum.round() as u64,
         };
         samples = samples.saturating_add(row.measures.count);
-        if weight == 0 {
-            continue;
+        if weight != 0 {
+            total = total.saturating_add(weight);
+            let sum = weights.entry((row.process, row.code, row.stack)).or_default();
+            *sum = sum.saturating_add(weight);
         }
-        total = total.saturating_add(weight);
-        let chain = chains::frames(capture, row);
+    }
+    let mut labels: FxHashMap<ChainFunction, String> = FxHashMap::default();
+    let mut folded: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for ((process, code, stack), weight) in weights {
+        let chain = chains::frames(capture, code, stack);
         let lost = |last: &ChainFunction| !last.kernel && last.module == Name::Unknown(Reason::Unmapped);
         let ends_early = chain.end.filter(|end| !end.is_whole());
         let is_broken = chain.missing.is_some()
@@ -157,7 +167,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
         if has_chains && is_broken {
             broken = broken.saturating_add(weight);
         }
-        let mut frames = vec![process(capture, row.process)];
+        let mut frames = vec![called(capture, process)];
         if let Some(reason) = chain.missing.filter(|_| has_chains) {
             frames.push(format!("[no call chain: {}]", reason.words()));
         }
@@ -166,7 +176,10 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
             None if chain.cut => frames.push("[chain cut off]".to_owned()),
             None => {}
         }
-        frames.extend(chain.functions.iter().rev().map(|function| label(capture, *function)));
+        let label = |function: &ChainFunction| {
+            labels.entry(*function).or_insert_with(|| label(capture, *function)).clone()
+        };
+        frames.extend(chain.functions.iter().rev().map(label));
         let sum = folded.entry(frames).or_default();
         *sum = sum.saturating_add(weight);
     }
@@ -175,7 +188,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
     Ok(Flame { run: Run::of(capture), event, by, precise, has_chains, total, broken, samples, stacks })
 }
 
-fn process(capture: &Capture, name: Name) -> String {
+fn called(capture: &Capture, name: Name) -> String {
     match name {
         Name::Known(id) => clean(capture.names.get(id)),
         Name::Unknown(reason) => format!("[{}]", reason.words()),
