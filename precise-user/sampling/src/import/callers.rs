@@ -1,7 +1,7 @@
 //! Finds the callers that samples do not have themselves: unwinds copies of stacks, and waits for
 //! the kernel's deferred chains.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use precise_common::stack::{CONTEXT_FIRST, CONTEXT_USER};
 use precise_common::unwind::End;
@@ -16,6 +16,9 @@ use precise_records::record::IdentifiedRecord;
 
 /// Maximum memory of the samples that wait for a deferred chain, in bytes.
 const MAX_WAITING: usize = 16 << 20;
+/// Maximum memory of the last deferred chain of each thread, in bytes. Beyond it, all are
+/// forgotten.
+const MAX_LAST: usize = 16 << 20;
 
 /// A thread, and the cookie of one of its stays in the kernel.
 type Stay = (u32, u64);
@@ -26,11 +29,17 @@ pub(super) struct CallerFinder {
     /// Unwinds copies of stacks; `None` if no event has any.
     unwinder: Option<StackUnwinder>,
     /// The samples that wait for a deferred chain, with their times.
-    waiting: FxHashMap<Stay, Vec<(u64, KeptFacts)>>,
+    waiting: BTreeMap<Stay, Vec<(u64, KeptFacts)>>,
     /// The keys of `waiting`, and of some that are no longer there, oldest first.
     order: VecDeque<Stay>,
     /// The memory of `waiting` and `order`, in bytes.
     bytes: usize,
+    /// The last deferred chain of each thread, with the cookie of its stay in the kernel. The
+    /// kernel writes one chain for each stay, and a thread that is preempted on its way back to
+    /// user space has samples after it.
+    last: FxHashMap<u32, (u64, Box<[u64]>)>,
+    /// The memory of `last`, in bytes.
+    last_bytes: usize,
 }
 
 impl CallerFinder {
@@ -67,6 +76,11 @@ impl CallerFinder {
         let part = match &partial.rest {
             RestOfChain::Copied(part) => part,
             RestOfChain::Deferred { tid, cookie } => {
+                if let Some((_, callers)) = self.last.get(tid).filter(|(last, _)| last == cookie) {
+                    let chain = [&partial.kernel[..], callers].concat();
+                    facts.chain = SampleChain::Known(seen.of(&chain));
+                    return Some(facts);
+                }
                 self.wait((*tid, *cookie), time, facts);
                 return None;
             }
@@ -101,7 +115,21 @@ impl CallerFinder {
         if callers.first().is_none_or(|first| *first < CONTEXT_FIRST) {
             callers.insert(0, CONTEXT_USER);
         }
-        self.take((tid, cookie), &callers, seen)
+        let samples = self.take((tid, cookie), &callers, seen);
+        self.forget_last(tid);
+        if self.last_bytes > MAX_LAST {
+            self.last = FxHashMap::default();
+            self.last_bytes = 0;
+        }
+        self.last_bytes += bytes_of_last(&callers);
+        self.last.insert(tid, (cookie, callers.into()));
+        samples
+    }
+
+    fn forget_last(&mut self, tid: u32) {
+        if let Some((_, callers)) = self.last.remove(&tid) {
+            self.last_bytes = self.last_bytes.saturating_sub(bytes_of_last(&callers));
+        }
     }
 
     /// Returns samples that have waited too long: for which there is no room, or, at the end of the
@@ -114,6 +142,15 @@ impl CallerFinder {
             overdue.extend(self.take(stay, &[End::Deferred.marker()], seen));
         }
         overdue
+    }
+
+    /// Returns the samples of a thread that exits: a record that has not come will not come. Their
+    /// chains end in the kernel.
+    pub fn exited(&mut self, tid: u32, seen: &mut Seen) -> Vec<(u64, KeptFacts)> {
+        self.forget_last(tid);
+        let stays: Vec<Stay> =
+            self.waiting.range((tid, 0)..=(tid, u64::MAX)).map(|(stay, _)| *stay).collect();
+        stays.into_iter().flat_map(|stay| self.take(stay, &[End::Deferred.marker()], seen)).collect()
     }
 
     fn take(&mut self, stay: Stay, callers: &[u64], seen: &mut Seen) -> Vec<(u64, KeptFacts)> {
@@ -138,7 +175,33 @@ impl CallerFinder {
     }
 }
 
+/// Returns the memory of a deferred chain that is kept for later samples, in bytes.
+fn bytes_of_last(callers: &[u64]) -> usize {
+    size_of_val(callers) + 2 * size_of::<(u32, (u64, Box<[u64]>))>()
+}
+
 /// Returns the memory of a sample that waits, in bytes, with its places in the tables.
 fn bytes_of(facts: &KeptFacts) -> usize {
     2 * size_of::<(Stay, Vec<(u64, KeptFacts)>)>() + size_of::<(u64, KeptFacts)>() + facts.chain.bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_chains_of_threads_are_bounded() {
+        const THREADS: u32 = 100_000;
+        let (mut finder, mut seen) = (CallerFinder::default(), Seen::default());
+        let entries = [1; 8 * 64];
+        for tid in 0..THREADS {
+            assert!(finder.arrived(tid, 1, &entries, &mut seen).is_empty());
+            assert!(finder.last_bytes <= MAX_LAST + 1024);
+        }
+        assert!(finder.last.len() < THREADS as usize / 2);
+        for tid in 0..THREADS {
+            assert!(finder.exited(tid, &mut seen).is_empty());
+        }
+        assert_eq!((finder.last.len(), finder.last_bytes), (0, 0));
+    }
 }

@@ -2,7 +2,7 @@
 //! completes the cells of its process, so that each cell is symbolized with the mappings of the
 //! time of its samples.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use precise_common::{
     cell::{Cell, CellKey},
@@ -38,7 +38,7 @@ pub(super) struct OfProcess {
     cells: FxHashMap<(u16, u32, CellKey, u64), Cell>,
     /// The call chains to which the cells refer.
     chains: Chains,
-    /// The times of the first and the last sample.
+    /// The times of the first and the last sample, or of its callers if they were taken later.
     first: u64,
     last: u64,
 }
@@ -72,15 +72,18 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Adds a sample. Returns whether the epoch must end.
-    pub fn add(&mut self, time: u64, facts: &KeptFacts) -> bool {
+    /// Adds a sample: when it was taken, and when its callers were. Returns whether the epoch must
+    /// end.
+    pub fn add(&mut self, times: RangeInclusive<u64>, facts: &KeptFacts) -> bool {
+        // Clocks of two CPUs may differ a little.
+        let (first, last) = (*times.start(), *times.start().max(times.end()));
         let process = self.processes.entry(facts.pid).or_insert_with(|| OfProcess {
-            first: time,
-            last: time,
+            first,
+            last,
             ..OfProcess::default()
         });
-        process.first = process.first.min(time);
-        process.last = process.last.max(time);
+        process.first = process.first.min(first);
+        process.last = process.last.max(last);
         let made = &mut self.made;
         let stack = facts.chain.known().map_or(none::NOT_TAKEN, |chain| chain.id);
         let cell = process.cells.entry((facts.event, facts.cpu, facts.key, stack)).or_insert_with(|| {

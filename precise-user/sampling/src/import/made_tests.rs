@@ -6,7 +6,7 @@ use std::{io::Cursor, path::Path};
 use precise_capture::CaptureFile as _;
 use precise_common::ibs::OutcomeBits as Bits;
 use precise_common::ledger::Counter;
-use precise_model::{Capture, Chain, ChainEnd, Dimension, Node, Outcome};
+use precise_model::{Capture, Chain, ChainEnd, Dimension, Name, Node, Outcome};
 use precise_records::perf_data::RecordingReader;
 use precise_records::record::sample_bits as bit;
 
@@ -83,6 +83,24 @@ impl Made {
         let task = [pid, pid].map(u32::to_le_bytes).concat();
         let id = [&task[..], &words(&[time])].concat();
         self.record(1, USER, &[task, words(&[start, 0x10_0000, 0]), path, id].concat());
+    }
+
+    /// A process gets a name.
+    fn task_named(&mut self, pid: u32, name: &str, time: u64) {
+        self.identified = true;
+        let task = [pid, pid].map(u32::to_le_bytes).concat();
+        let mut comm = name.as_bytes().to_vec();
+        comm.resize(comm.len() / 8 * 8 + 8, 0);
+        let id = [&task[..], &words(&[time])].concat();
+        self.record(3, USER, &[task, comm, id].concat());
+    }
+
+    /// The only thread of a process exits.
+    fn exited(&mut self, pid: u32, time: u64) {
+        self.identified = true;
+        let tasks = [pid, 1, pid, 1].map(u32::to_le_bytes).concat();
+        let id = [&[pid, pid].map(u32::to_le_bytes).concat()[..], &words(&[time])].concat();
+        self.record(4, USER, &[tasks, words(&[time]), id].concat());
     }
 
     fn deferred(&mut self, tid: u32, time: u64, cookie: u64, entries: &[u64]) {
@@ -337,12 +355,13 @@ fn deferred_chains_find_their_samples() {
         let chain = [4, KERNEL_CONTEXT, kernel + ip, DEFERRED, cookie];
         [&[kernel + ip, task(7, tid), time], &chain[..]].concat()
     };
-    // Two of one stay in the kernel, one of another thread with the same cookie, one of the next
-    // stay, and one whose record is lost.
+    // Two of one stay in the kernel, one of another thread with the same cookie, one of the first
+    // stay after its record, one of the next stay, and one whose record is lost.
     made.sample(KERNEL, &sample(1, 7, 10, 100));
     made.sample(KERNEL, &sample(2, 7, 11, 100));
     made.sample(KERNEL, &sample(3, 8, 12, 100));
     made.deferred(7, 13, 100, &[context_user, 0x500, 0x600]);
+    made.sample(KERNEL, &sample(6, 7, 14, 100));
     made.sample(KERNEL, &sample(4, 7, 14, 101));
     made.deferred(8, 15, 100, &[0x700, 0x800]);
     made.deferred(7, 16, 101, &[context_user, 0x900]);
@@ -355,12 +374,61 @@ fn deferred_chains_find_their_samples() {
             (vec![], Some(ChainEnd::Deferred)),
             (vec![0x500, 0x5ff], None),
             (vec![0x500, 0x5ff], None),
+            (vec![0x500, 0x5ff], None),
             (vec![0x700, 0x7ff], None),
             (vec![0x900], None),
         ]
     );
     let ledger = &capture.meta.events[0].ledger;
-    assert_eq!((ledger.counter(Counter::Aggregated), ledger.unaccounted()), (5, 0));
+    assert_eq!((ledger.counter(Counter::Aggregated), ledger.unaccounted()), (6, 0));
+}
+
+/// The first page of a new program is written in execve, before its loader is mapped, and its
+/// callers are taken when execve returns into the loader.
+#[test]
+fn deferred_callers_are_named_by_what_is_mapped_when_they_are_taken() {
+    const SECOND: u64 = 1_000_000_000;
+    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
+    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    let sample = |time: u64| {
+        let chain = [4, KERNEL_CONTEXT, 1 << 63, -640_i64 as u64, 0x3_0000_0002];
+        [&[1 << 63, task(7, 7), time], &chain[..]].concat()
+    };
+    made.sample(KERNEL, &sample(SECOND));
+    made.timed_mmap(7, 0x40_0000, "/lib/loader", 5 * SECOND);
+    // In a later epoch, with the same cookie.
+    made.sample(KERNEL, &sample(8 * SECOND));
+    made.deferred(7, 9 * SECOND, 0x3_0000_0002, &[0x40_0500]);
+    let capture = made.import();
+    assert_eq!(capture.rows.len(), 2, "{:?}", capture.rows);
+    for row in &capture.rows {
+        let Chain::Known(id) = row.stack else { panic!("no chain in {row:?}") };
+        let callers = &capture.stacks[id as usize].callers;
+        let module = capture.code[callers[0] as usize].module;
+        assert!(matches!(module, Name::Known(id) if capture.names.get(id) == "/lib/loader"), "{module:?}");
+    }
+}
+
+#[test]
+fn a_thread_that_exits_waits_no_longer_for_its_callers() {
+    const SECOND: u64 = 1_000_000_000;
+    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
+    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    let sample = |pid: u64, time: u64, cookie: u64| {
+        [&[1 << 63, task(pid, pid), time], &[2, -640_i64 as u64, cookie][..]].concat()
+    };
+    made.task_named(7, "short", SECOND);
+    made.sample(KERNEL, &sample(7, 2 * SECOND, 1));
+    made.exited(7, 3 * SECOND);
+    for at in 1..10 {
+        made.sample(KERNEL, &sample(8, at * 5 * SECOND, at));
+        made.deferred(8, at * 5 * SECOND + 1, at, &[0x500]);
+    }
+    let capture = made.import();
+    let short = capture.rows.iter().find(|row| row.pid == 7).expect("a row");
+    assert_eq!(short.epoch, 0);
+    assert!(matches!(short.process, Name::Known(id) if capture.names.get(id) == "short"), "{short:?}");
+    assert!(callers(&capture).contains(&(vec![], Some(ChainEnd::Deferred))));
 }
 
 #[test]

@@ -370,7 +370,7 @@ impl ImportRun<'_> {
         match item {
             TimedRecord::Sample(facts) => {
                 match self.callers.complete(time, facts, &mut self.chains) {
-                    Some(facts) => self.count(time, &facts)?,
+                    Some(facts) => self.count(time, time, &facts)?,
                     None => self.count_overdue(false)?,
                 }
                 Ok(())
@@ -378,7 +378,13 @@ impl ImportRun<'_> {
             TimedRecord::Sideband(entry) => {
                 if let Record::DeferredChain { cookie, entries } = &entry.record {
                     let arrived = self.callers.arrived(entry.id.tid, *cookie, entries, &mut self.chains);
-                    return arrived.iter().try_for_each(|(time, facts)| self.count(*time, facts));
+                    // The callers are those of now: execve returns into another program.
+                    return arrived.iter().try_for_each(|(at, facts)| self.count(*at, time, facts));
+                }
+                if let Record::Exit(task) = &entry.record {
+                    // Named before the process is forgotten.
+                    let left = self.callers.exited(task.tid, &mut self.chains);
+                    left.iter().try_for_each(|(at, facts)| self.count(*at, *at, facts))?;
                 }
                 self.happened(*entry);
                 Ok(())
@@ -389,10 +395,11 @@ impl ImportRun<'_> {
     /// Counts the samples that have waited too long for their callers; at the end, all that wait.
     fn count_overdue(&mut self, at_end: bool) -> Result<(), SamplingError> {
         let overdue = self.callers.overdue(at_end, &mut self.chains);
-        overdue.iter().try_for_each(|(time, facts)| self.count(*time, facts))
+        overdue.iter().try_for_each(|(time, facts)| self.count(*time, *time, facts))
     }
 
-    fn count(&mut self, time: u64, facts: &KeptFacts) -> Result<(), SamplingError> {
+    /// Counts a sample that was taken at `time`, and whose callers were taken at `callers_at`.
+    fn count(&mut self, time: u64, callers_at: u64, facts: &KeptFacts) -> Result<(), SamplingError> {
         let length = self.epoch_ns;
         let start = *self.clock.start.get_or_insert(time);
         if self.clock.latest == 0 {
@@ -408,7 +415,7 @@ impl ImportRun<'_> {
         self.clock.latest = self.clock.latest.max(time);
         // A process that changes its mappings or its name makes rows in the middle of an epoch.
         let full = self.rows.len() > MAX_ROWS || self.names_grow();
-        if self.cells.add(time, facts) || full {
+        if self.cells.add(time..=callers_at, facts) || full {
             self.odd.epochs_cut += 1;
             self.end_epoch(self.clock.latest.saturating_add(1))?;
             self.clock.begin = self.clock.latest.saturating_add(1);
