@@ -6,9 +6,11 @@ export LAB_OUT=/run/lab-out
 
 # What a test may have changed is put back.
 reset_guest() {
-	echo 10 >"/sys/module/$LAB_MODULE/parameters/ns_per_event"
-	echo 9 >"/sys/module/$LAB_MODULE/parameters/step"
-	echo 0 >"/sys/module/$LAB_MODULE/parameters/hitm"
+	if [ "$LAB_PMU" != none ]; then
+		echo 10 >"/sys/module/$LAB_MODULE/parameters/ns_per_event"
+		echo 9 >"/sys/module/$LAB_MODULE/parameters/step"
+		echo 0 >"/sys/module/$LAB_MODULE/parameters/hitm"
+	fi
 	# No throttling: its answer to emulation's slow interrupts is to lose samples. In this order: the rate
 	# cannot be raised any more once the limit is off.
 	sysctl -q kernel.perf_cpu_time_max_percent=25

@@ -82,13 +82,18 @@ impl Apt {
     /// Returns the first dependency of `package` whose name starts with `prefix`. This is how the
     /// meta package linux-image-cloud-amd64 names the current kernel.
     pub fn dependency(&self, package: &str, prefix: &str) -> Result<String> {
-        let text = sh::stdout(self.command("apt-cache").args(["depends", package]))?;
-        String::from_utf8_lossy(&text)
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("Depends: "))
+        self.dependencies(package)?
+            .into_iter()
             .find(|name| name.starts_with(prefix))
-            .map(str::to_owned)
             .with_context(|| format!("{package} depends on no {prefix}…"))
+    }
+
+    /// Returns the packages that `package` depends on, without alternatives to others.
+    pub fn dependencies(&self, package: &str) -> Result<Vec<String>> {
+        let text = sh::stdout(self.command("apt-cache").args(["depends", package]))?;
+        let text = String::from_utf8_lossy(&text);
+        let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+        Ok(names.map(str::to_owned).collect())
     }
 
     /// Downloads the source of a package into `dir`, and unpacks what its authors released into the

@@ -50,7 +50,7 @@ pub fn pack(
     init: &Path,
     kernel: &Kernel,
     pmu: GuestPmu,
-    pmu_module: &Path,
+    pmu_module: Option<&Path>,
     environment: &[(&str, String)],
 ) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
@@ -63,9 +63,11 @@ pub fn pack(
             list += &format!("{name}\n");
         }
     }
-    let name = pmu.vendor().module();
-    archive.file(&format!("modules/{name}.ko"), 0o644, &std::fs::read(pmu_module)?);
-    list += &format!("{name} model={}\n", pmu.name());
+    if let (Some(vendor), Some(file)) = (pmu.vendor(), pmu_module) {
+        let name = vendor.module();
+        archive.file(&format!("modules/{name}.ko"), 0o644, &std::fs::read(file)?);
+        list += &format!("{name} model={}\n", pmu.name());
+    }
     archive.file("modules.list", 0o644, list.as_bytes());
     let environment: String = environment.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
     archive.file("environment", 0o644, environment.as_bytes());

@@ -1,6 +1,6 @@
-//! The guests' kernels: Debian's cloud images with their headers, and of their source only
-//! arch/x86/events. Everything is fetched by name, stored by version under the lab's folder, and
-//! used from there without a network.
+//! The guests' kernels: Debian's cloud images, and for those that get an emulated PMU their headers
+//! and of their source only arch/x86/events. Everything is fetched by name, stored by version under
+//! the lab's folder, and used from there without a network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,35 +9,54 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::apt::Apt;
+use super::newer_perf::newer_perf;
+use super::pmu::GuestPmu;
 use super::sh;
 
 /// A kernel series that the lab can fetch.
+#[derive(Debug)]
 pub struct KernelSeries {
-    /// The name on the command line.
+    /// The name on the command line and in tests.
     pub name: &'static str,
     suites: &'static [&'static str],
+    /// Whether modules can be built for it.
+    builds_modules: bool,
 }
 
-/// The oldest kernel that the project supports in a distribution, and the newest that Debian 12's
-/// compiler can build modules for.
-pub const SERIES: [KernelSeries; 2] = [
-    KernelSeries { name: "6.1", suites: &["bookworm", "bookworm-updates", "bookworm-security"] },
-    KernelSeries { name: "6.12", suites: &["bookworm-backports"] },
+/// The oldest kernel that the project supports in a distribution, the newest that Debian 12's
+/// compiler can build modules for, and the newest that Debian has.
+///
+/// The last one has no number, because its suite holds only one kernel and moves on every few
+/// months.
+pub const SERIES: [KernelSeries; 3] = [
+    KernelSeries {
+        name: "6.1",
+        suites: &["bookworm", "bookworm-updates", "bookworm-security"],
+        builds_modules: true,
+    },
+    KernelSeries { name: "6.12", suites: &["bookworm-backports"], builds_modules: true },
+    KernelSeries { name: "newest", suites: &["trixie-backports"], builds_modules: false },
 ];
 
-/// Returns why a series is not available; `None` if it is.
-pub fn why_not(series: &str) -> Option<&'static str> {
-    (series == "7.2").then_some(
-        "kernel 7.2 cannot be had: Debian's trixie-backports has gone on to 7.3, and what builds modules for either \
-         needs the C library of Debian 13 (linux-kbuild wants glibc 2.38), but the lab builds on Debian 12; \
-         --kernel 6.12 is the newest that runs",
-    )
+impl KernelSeries {
+    /// Returns why a guest with this kernel cannot have this PMU; `None` if it can.
+    pub fn why_not(&self, pmu: GuestPmu) -> Option<String> {
+        (pmu.vendor().is_some() && !self.builds_modules).then(|| {
+            format!(
+                "kernel {} has no PMU {}: what builds the modules that emulate a PMU for it (linux-kbuild) needs \
+                 the C library of Debian 13, and the lab builds on Debian 12; this kernel runs with --pmu none, \
+                 which has software events, and --kernel 6.12 is the newest with a PMU",
+                self.name,
+                pmu.name()
+            )
+        })
+    }
 }
 
 /// A prepared kernel.
 pub struct Kernel {
     /// The series by which it was requested.
-    pub series: &'static str,
+    pub series: &'static KernelSeries,
     /// The release, as `uname -r` prints it in the guest.
     pub release: String,
     dir: PathBuf,
@@ -56,8 +75,10 @@ impl Kernel {
             }
         }
         eprintln!("lab: fetching kernel {} from Debian ({})", series.name, series.suites.join(", "));
-        let apt = Apt::new(lab.join("apt").join(series.name), series.suites)?;
-        let image = apt.dependency("linux-image-cloud-amd64", "linux-image-")?;
+        let cannot =
+            || format!("cannot fetch kernel {} from Debian ({})", series.name, series.suites.join(", "));
+        let apt = Apt::new(lab.join("apt").join(series.name), series.suites).with_context(cannot)?;
+        let image = apt.dependency("linux-image-cloud-amd64", "linux-image-").with_context(cannot)?;
         let release = image.strip_prefix("linux-image-").unwrap_or(&image);
         let kernel = Self::at(&kernels, series, release);
         if !kernel.is_complete() {
@@ -68,7 +89,7 @@ impl Kernel {
     }
 
     fn at(kernels: &Path, series: &'static KernelSeries, release: &str) -> Self {
-        Self { series: series.name, release: release.to_owned(), dir: kernels.join(release) }
+        Self { series, release: release.to_owned(), dir: kernels.join(release) }
     }
 
     fn is_complete(&self) -> bool {
@@ -76,39 +97,50 @@ impl Kernel {
     }
 
     fn fetch(&self, apt: &Apt) -> Result<()> {
+        if self.dir.exists() {
+            fs::remove_dir_all(&self.dir)?;
+        }
+        let image = format!("linux-image-{}", self.release);
+        // Since 7.2 the image is split, and the package of this name holds nothing.
+        let mut parts = apt.dependencies(&image)?;
+        parts.retain(|name| name.starts_with("linux-") && name.ends_with(&self.release));
+        parts.push(image);
+        self.unpack(apt, &parts)?;
+        if self.series.builds_modules {
+            self.fetch_build_files(apt)?;
+        }
+        self.extract_vmlinux()?;
+        fs::remove_dir_all(self.debs())?;
+        fs::write(self.dir.join("complete"), "")?;
+        Ok(())
+    }
+
+    /// Fetches and unpacks what modules are built with.
+    fn fetch_build_files(&self, apt: &Apt) -> Result<()> {
         let flavour = self.release.as_str();
         let common = flavour.strip_suffix("-cloud-amd64").context("not a cloud kernel")?;
         // The kbuild package of 6.1 is named after the series, later ones after the release.
         let kbuild = apt
             .dependency(&format!("linux-headers-{flavour}"), "linux-kbuild-")
             .context("which linux-kbuild do the headers want?")?;
-        let packages = [
-            format!("linux-image-{flavour}"),
-            format!("linux-headers-{flavour}"),
-            format!("linux-headers-{common}-common"),
-            kbuild,
-            format!("linux-source-{}", self.series),
-        ];
-        if self.dir.exists() {
-            fs::remove_dir_all(&self.dir)?;
-        }
-        let debs = self.dir.join("debs");
-        let files = apt.download(&debs, &packages)?;
-        let (source, binaries) = files.split_last().context("nothing downloaded")?;
-        for deb in binaries {
+        let headers = [format!("linux-headers-{flavour}"), format!("linux-headers-{common}-common"), kbuild];
+        self.unpack(apt, &headers)?;
+        let source = apt.download(&self.debs(), &[format!("linux-source-{}", self.series.name)])?;
+        self.unpack_events(source.first().context("nothing downloaded")?)?;
+        self.point_headers_here(common)
+    }
+
+    /// Downloads packages and unpacks them.
+    fn unpack(&self, apt: &Apt, packages: &[String]) -> Result<()> {
+        for deb in apt.download(&self.debs(), packages)? {
             sh::run(Command::new("dpkg-deb").arg("-x").arg(deb).arg(self.root()))?;
         }
-        self.unpack_events(source)?;
-        self.point_headers_here(common)?;
-        self.extract_vmlinux()?;
-        fs::remove_dir_all(&debs)?;
-        fs::write(self.dir.join("complete"), "")?;
         Ok(())
     }
 
     /// Unpacks the one folder of the kernel source (1.5 GB) that the guest modules are built from.
     fn unpack_events(&self, deb: &Path) -> Result<()> {
-        let name = format!("linux-source-{}", self.series);
+        let name = format!("linux-source-{}", self.series.name);
         let dir = self.dir.join("source");
         fs::create_dir_all(&dir)?;
         sh::pipeline(
@@ -131,7 +163,11 @@ impl Kernel {
     /// Extracts the uncompressed kernel, which QEMU starts through its PVH entry. This is half a
     /// second faster than a bzImage, which unpacks itself.
     fn extract_vmlinux(&self) -> Result<()> {
-        let image = fs::read(self.root().join("boot").join(format!("vmlinuz-{}", self.release)))?;
+        // Since 7.2 it is in the folder of the modules.
+        let places =
+            [format!("boot/vmlinuz-{}", self.release), format!("usr/lib/modules/{}/vmlinuz", self.release)];
+        let file = places.map(|place| self.root().join(place)).into_iter().find(|file| file.exists());
+        let image = fs::read(file.context("the packages have no vmlinuz where it is known to be")?)?;
         let payload = bzimage_payload(&image).context("not a bzImage")?;
         let packed = self.dir.join("payload");
         let tool = match payload {
@@ -149,6 +185,21 @@ impl Kernel {
         fs::write(self.vmlinux(), out.stdout)?;
         fs::remove_file(packed)?;
         Ok(())
+    }
+
+    /// Returns the perf of the newest kernel's suite, and fetches it if it is not there; `None` for
+    /// the other kernels. It is stored with the kernel, so that both are refreshed together.
+    pub fn own_perf(&self) -> Result<Option<PathBuf>> {
+        if self.series.builds_modules {
+            return Ok(None);
+        }
+        let perf = newer_perf(&self.dir.join("perf"));
+        perf.map(Some).with_context(|| format!("cannot fetch the perf of kernel {}", self.release))
+    }
+
+    /// Returns the folder that packages are downloaded to.
+    fn debs(&self) -> PathBuf {
+        self.dir.join("debs")
     }
 
     /// Returns the folder where the binary packages are unpacked.
@@ -214,6 +265,17 @@ fn bzimage_payload(image: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_kernel_without_modules_lacks_pmus() {
+        let without: Vec<&str> = SERIES
+            .iter()
+            .filter(|series| series.why_not(GuestPmu::Skl).is_some())
+            .map(|series| series.name)
+            .collect();
+        assert_eq!(without, ["newest"]);
+        assert!(SERIES.iter().all(|series| series.why_not(GuestPmu::Software).is_none()));
+    }
 
     #[test]
     fn the_payload_of_a_bzimage_is_found_by_its_header() {

@@ -24,7 +24,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 
 use guest::{Boot, Guest};
-use kernel::{Kernel, SERIES};
+use kernel::{Kernel, KernelSeries, SERIES};
 use pmu::GuestPmu;
 use suite::LabTest;
 
@@ -46,7 +46,8 @@ pub const HOST_PACKAGES: [&str; 12] = [
 ];
 
 /// The commands of these packages that the lab itself runs.
-const COMMANDS: [&str; 8] = ["qemu-system-x86_64", "gcc", "make", "strip", "xz", "lz4", "perf", "dpkg-deb"];
+const COMMANDS: [&str; 9] =
+    ["qemu-system-x86_64", "gcc", "make", "strip", "xz", "lz4", "zstd", "perf", "dpkg-deb"];
 
 /// The largest number of failed tests that are run again, each alone, after they failed next to
 /// another guest. More failures than this are not a coincidence.
@@ -59,8 +60,8 @@ const MOST_GUESTS: usize = 4;
 /// Run tests in guests with an emulated precise PMU
 #[derive(clap::Args)]
 pub struct LabArgs {
-    /// Kernel series [default: all that are available]
-    #[arg(long, value_delimiter = ',', value_parser = ["6.1", "6.12", "7.2"])]
+    /// Kernel series; `newest` has no PMU [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = SERIES.map(|series| series.name))]
     kernel: Vec<String>,
 
     /// PMUs [default: all; zen3, zen5 and icl run only the few tests for every generation]
@@ -110,14 +111,26 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 /// Runs the task.
 pub fn run(args: LabArgs) -> Result<()> {
-    if let Some(why) = args.kernel.iter().find_map(|name| kernel::why_not(name)) {
+    let asked: Vec<&KernelSeries> = SERIES
+        .iter()
+        .filter(|series| args.kernel.is_empty() || args.kernel.iter().any(|name| name == series.name))
+        .collect();
+    // What was asked for by name must be there. What was not asked for is left out.
+    if !args.kernel.is_empty()
+        && let Some(why) =
+            asked.iter().find_map(|series| args.pmu.iter().find_map(|&pmu| series.why_not(pmu)))
+    {
         bail!(why);
     }
     let bench = Bench::set_up(&args)?;
-    let kernels: Vec<Kernel> = SERIES
-        .iter()
-        .filter(|series| args.kernel.is_empty() || args.kernel.iter().any(|name| name == series.name))
-        .map(|series| Kernel::prepare(&bench.lab, series, args.prepare))
+    let kernels: Vec<Kernel> = asked
+        .into_iter()
+        .map(|series| {
+            let kernel = Kernel::prepare(&bench.lab, series, args.prepare)?;
+            // Before the guests, which need it at the same time.
+            kernel.own_perf()?;
+            Ok(kernel)
+        })
         .collect::<Result<_>>()?;
 
     let tests = match &args.shell_script {
@@ -129,15 +142,16 @@ pub fn run(args: LabArgs) -> Result<()> {
     let pmus = if args.pmu.is_empty() { GuestPmu::value_variants() } else { &args.pmu };
     let mut jobs = Vec::new();
     for kernel in &kernels {
-        for &pmu in pmus {
+        for &pmu in pmus.iter().filter(|pmu| kernel.series.why_not(**pmu).is_none()) {
             // A script of the user runs on every requested guest.
             let wanted = |test: &&LabTest| {
                 args.shell_script.is_some()
-                    || test.runs_on(pmu, kernel.series)
+                    || test.runs_on(pmu, kernel.series.name)
                         && (!args.pmu.is_empty() || pmu.has_all_tests() || test.every_generation)
             };
             let here: Vec<&LabTest> = tests.iter().filter(wanted).collect();
-            let module = modules::build(&bench.lab, &bench.sources.join("modules"), kernel, pmu.vendor())?;
+            let build = |vendor| modules::build(&bench.lab, &bench.sources.join("modules"), kernel, vendor);
+            let module = pmu.vendor().map(build).transpose()?;
             if !args.prepare && !here.is_empty() {
                 jobs.push(Job { kernel, pmu, module, tests: here, alone: false });
             }
@@ -178,7 +192,8 @@ fn chosen(all: Vec<LabTest>, names: &[String]) -> Result<Vec<LabTest>> {
 struct Job<'a> {
     kernel: &'a Kernel,
     pmu: GuestPmu,
-    module: PathBuf,
+    /// The module that emulates the PMU.
+    module: Option<PathBuf>,
     tests: Vec<&'a LabTest>,
     /// Whether it runs alone, after a failure next to other guests.
     alone: bool,
@@ -193,7 +208,7 @@ impl<'a> Job<'a> {
 
     fn names(&self) -> String {
         let names: Vec<&str> = self.tests.iter().map(|test| test.name.as_str()).collect();
-        format!("{} on {} {}", names.join(", "), self.kernel.series, self.pmu.name())
+        format!("{} on {} {}", names.join(", "), self.kernel.series.name, self.pmu.name())
     }
 }
 
@@ -281,7 +296,7 @@ impl Bench {
     fn run_guest<'a>(&self, args: &LabArgs, job: &Job<'a>) -> Result<Vec<&'a LabTest>> {
         let Job { kernel, pmu, module, tests, alone } = job;
         let ending = if *alone { "-alone" } else { "" };
-        let dir = self.lab.join("runs").join(format!("{}-{}{ending}", kernel.series, pmu.name()));
+        let dir = self.lab.join("runs").join(format!("{}-{}{ending}", kernel.series.name, pmu.name()));
         if dir.exists() {
             fs::remove_dir_all(&dir)?;
         }
@@ -294,15 +309,16 @@ impl Bench {
             ("LAB_WORKLOADS", self.lab.join("workloads").display().to_string()),
             ("LAB_BIN", self.binaries.display().to_string()),
             ("PRECISE", self.precise.display().to_string()),
-            ("LAB_KERNEL", kernel.series.to_owned()),
+            ("LAB_KERNEL", kernel.series.name.to_owned()),
             ("LAB_PMU", pmu.name().to_owned()),
-            ("LAB_VENDOR", pmu.vendor().folder().to_owned()),
-            ("LAB_MODULE", pmu.vendor().module().to_owned()),
+            ("LAB_VENDOR", pmu.vendor_name().to_owned()),
             ("LAB_TESTS", list.join(" ")),
         ];
+        let module_name = pmu.vendor().map(|vendor| ("LAB_MODULE", vendor.module().to_owned()));
+        let perf = kernel.own_perf()?.map(|command| ("NEWEST_PERF", command.display().to_string()));
         let set = args.set.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let environment: Vec<_> = environment.into_iter().chain(set).collect();
-        let initramfs = initramfs::pack(&self.init, kernel, *pmu, module, &environment)?;
+        let environment: Vec<_> = environment.into_iter().chain(module_name).chain(perf).chain(set).collect();
+        let initramfs = initramfs::pack(&self.init, kernel, *pmu, module.as_deref(), &environment)?;
         let sum: u64 = tests.iter().map(|test| test.timeout).sum();
         let guest = Guest {
             cpu: &pmu.qemu_cpu(),
@@ -320,7 +336,7 @@ impl Bench {
         };
         let mut boot = guest.boot(follow)?;
         if !boot.came_up() {
-            eprintln!("lab: {} {} did not come up, once more", kernel.series, pmu.name());
+            eprintln!("lab: {} {} did not come up, once more", kernel.series.name, pmu.name());
             boot = guest.boot(follow)?;
         }
         let (text, failed) = judge(&boot, kernel, *pmu, tests, show, &dir);
@@ -341,7 +357,7 @@ fn judge<'a>(
 ) -> (String, Vec<&'a LabTest>) {
     let mut text = format!(
         "lab: {} {} ({}): {:.1} s{}\n",
-        kernel.series,
+        kernel.series.name,
         pmu.name(),
         kernel.release,
         boot.took.as_secs_f64(),
@@ -399,6 +415,8 @@ fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
         "--bin",
         "lab-said",
         "--bin",
+        "lab-chains",
+        "--bin",
         "lab-trouble",
         "--bin",
         "bench-kernel-types",
@@ -411,8 +429,9 @@ fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
     sh::run(&mut precise)
 }
 
-/// Compiles the workloads with debug information, because tests look up lines and variables; and
-/// the programs of the host's tests that print their objects.
+/// Compiles the workloads with debug information, because tests look up lines and variables; the
+/// forest also with frame pointers, in each function; and the programs of the host's tests that
+/// print their objects.
 fn build_workloads(sources: &Path, to: &Path) -> Result<()> {
     const SHAPES: [(&str, &str, &[&str]); 3] = [
         ("c", "gcc", &["-O2", "-g"]),
@@ -420,12 +439,14 @@ fn build_workloads(sources: &Path, to: &Path) -> Result<()> {
         ("rs", "rustc", &["-Copt-level=2", "-g", "--edition=2024"]),
     ];
     const OWN: &[&str] = &["-O2", "-g", "-pthread"];
+    const FRAMES: &[&str] = &["-O2", "-g", "-pthread", "-fno-omit-frame-pointer", "-DFRAMES"];
     fs::create_dir_all(to)?;
     let shapes = SHAPES.map(|(language, compiler, flags)| {
         let source = sources.join("../host/type_programs").join(format!("shapes.{language}"));
         (source, to.join(format!("shapes-{language}")), compiler, flags)
     });
     let mut programs = Vec::from(shapes);
+    programs.push((sources.join("workloads/forest.c"), to.join("forest-frames"), "gcc", FRAMES));
     for entry in fs::read_dir(sources.join("workloads"))? {
         let source = entry?.path();
         if source.extension().is_some_and(|e| e == "c") {

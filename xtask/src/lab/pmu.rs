@@ -58,6 +58,9 @@ pub enum GuestPmu {
     GuestPebs,
     /// Counters without PEBS
     Nopebs,
+    /// No PMU and no module: software events only
+    #[value(name = "none")]
+    Software,
 }
 
 impl GuestPmu {
@@ -73,23 +76,30 @@ impl GuestPmu {
             Self::Adl => "adl",
             Self::GuestPebs => "guest-pebs",
             Self::Nopebs => "nopebs",
+            Self::Software => "none",
         }
     }
 
-    /// Returns the vendor.
-    pub fn vendor(self) -> DriverVendor {
+    /// Returns the vendor; `None` if there is no PMU to emulate.
+    pub fn vendor(self) -> Option<DriverVendor> {
         match self {
-            Self::Zen3 | Self::Zen4 | Self::Zen5 => DriverVendor::Amd,
+            Self::Zen3 | Self::Zen4 | Self::Zen5 => Some(DriverVendor::Amd),
             Self::Skl | Self::Icl | Self::Spr | Self::Adl | Self::GuestPebs | Self::Nopebs => {
-                DriverVendor::Intel
+                Some(DriverVendor::Intel)
             }
+            Self::Software => None,
         }
+    }
+
+    /// Returns the name of the vendor in tests.
+    pub fn vendor_name(self) -> &'static str {
+        self.vendor().map_or("none", DriverVendor::folder)
     }
 
     /// Returns whether it lacks what tests of its vendor rely on, a PMU called `cpu` with complete
     /// PEBS. Only tests that name it run there.
     pub fn is_special(self) -> bool {
-        matches!(self, Self::Adl | Self::GuestPebs | Self::Nopebs)
+        matches!(self, Self::Adl | Self::GuestPebs | Self::Nopebs | Self::Software)
     }
 
     /// Returns whether all of its tests run if no PMU is requested. The others differ only a little
@@ -111,7 +121,7 @@ impl GuestPmu {
     /// three: cmpxchg16b leaves garbage in the flags, and an interrupt then saves them.
     pub fn qemu_cpu(self) -> String {
         let identity = match self {
-            Self::Zen3 => "vendor=AuthenticAMD,family=25,model=1,stepping=1",
+            Self::Zen3 | Self::Software => "vendor=AuthenticAMD,family=25,model=1,stepping=1",
             Self::Zen4 => "vendor=AuthenticAMD,family=25,model=17,stepping=1",
             Self::Zen5 => "vendor=AuthenticAMD,family=26,model=2,stepping=1",
             Self::Skl | Self::Nopebs => "vendor=GenuineIntel,family=6,model=85,stepping=7",

@@ -1,8 +1,8 @@
 //! The lab's tests: shell scripts in tests/lab/tests, each with a header that says where it runs.
 //!
 //! ```text
-//! # pmu: intel zen4@6.12  any of amd, intel, zen3, …, spr, also on one kernel only; default: all. adl, guest-pebs, nopebs by name only
-//! # kernel: 6.12          default: all
+//! # pmu: intel zen4@6.12  any of amd, intel, zen3, …, spr, also on one kernel only; default: all. adl, guest-pebs, nopebs, none by name only
+//! # kernel: 6.12          any of 6.1, 6.12, newest; default: all that have the PMU
 //! # timeout: 90           seconds in the guest; default: 60
 //! # generations: every    also where few tests run unless asked for: zen3, zen5, icl
 //! ```
@@ -74,6 +74,9 @@ impl LabTest {
         if let Some(unknown) = test.pmus.iter().find(|name| !is_pmu_word(name)) {
             bail!("{}: no PMU is called {unknown}", test.name);
         }
+        if let Some(unknown) = test.kernels.iter().find(|name| !is_kernel(name)) {
+            bail!("{}: no kernel is called {unknown}", test.name);
+        }
         Ok(test)
     }
 
@@ -88,7 +91,7 @@ impl LabTest {
         let pmu_wanted = if pmu.is_special() {
             named(&[pmu.name()])
         } else {
-            self.pmus.is_empty() || named(&[pmu.name(), pmu.vendor().folder()])
+            self.pmus.is_empty() || named(&[pmu.name(), pmu.vendor_name()])
         };
         pmu_wanted && (self.kernels.is_empty() || self.kernels.iter().any(|name| name == kernel))
     }
@@ -97,11 +100,15 @@ impl LabTest {
 fn is_pmu_word(word: &str) -> bool {
     use clap::ValueEnum;
     let name = match word.split_once('@') {
-        Some((_, kernel)) if !SERIES.iter().any(|series| series.name == kernel) => return false,
+        Some((_, kernel)) if !is_kernel(kernel) => return false,
         Some((name, _)) => name,
         None => word,
     };
-    GuestPmu::value_variants().iter().any(|pmu| name == pmu.name() || name == pmu.vendor().folder())
+    GuestPmu::value_variants().iter().any(|pmu| name == pmu.name() || name == pmu.vendor_name())
+}
+
+fn is_kernel(name: &str) -> bool {
+    SERIES.iter().any(|series| series.name == name)
 }
 
 #[cfg(test)]
@@ -136,16 +143,22 @@ mod tests {
 
     #[test]
     fn a_special_pmu_is_meant_by_name_only() {
-        for (header, wanted) in [("", false), ("# pmu: intel\n", false), ("# pmu: guest-pebs\n", true)] {
+        for (header, wanted) in
+            [("", false), ("# pmu: intel\n", false), ("# pmu: guest-pebs none@newest\n", true)]
+        {
             let test = parse(header);
             let Ok(test) = test else { unreachable!("{test:?}") };
             assert_eq!(test.runs_on(GuestPmu::GuestPebs, "6.12"), wanted, "{header}");
+            assert_eq!(test.runs_on(GuestPmu::Software, "newest"), wanted, "{header}");
+            assert!(!test.runs_on(GuestPmu::Software, "6.12"), "{header}");
         }
     }
 
     #[test]
-    fn a_misspelt_pmu_is_an_error_not_a_test_that_never_runs() {
-        for header in ["# pmu: zen9\n", "# pmu: zen9@6.12\n", "# pmu: zen4@6.2\n", "# pmu: zen4@\n"] {
+    fn a_misspelt_pmu_or_kernel_is_an_error_not_a_test_that_never_runs() {
+        for header in
+            ["# pmu: zen9\n", "# pmu: zen9@6.12\n", "# pmu: zen4@6.2\n", "# pmu: zen4@\n", "# kernel: 7.2\n"]
+        {
             assert!(parse(header).is_err(), "{header}");
         }
     }
