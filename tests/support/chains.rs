@@ -87,7 +87,7 @@ fn last(path: &str) -> &str {
 pub fn of_perf(file: &Path) -> Result<ChainsTaken> {
     let mut taken = ChainsTaken::new();
     let (mut frames, mut inside) = (Vec::new(), false);
-    let code = each_line(file, |line| {
+    let code = each_line(Command::new("perf"), file, "comm,tid,ip,sym,dso", |line| {
         if line.trim().is_empty() {
             if std::mem::take(&mut inside) {
                 add(&mut taken, std::mem::take(&mut frames), 1, "");
@@ -98,17 +98,62 @@ pub fn of_perf(file: &Path) -> Result<ChainsTaken> {
             frames.push(frame);
         }
     })?;
-    ensure!(code, "perf script of {} failed; what it said is above", file.display());
+    ensure!(code, "{}", failed(file));
     if inside {
         add(&mut taken, frames, 1, "");
     }
     Ok(taken)
 }
 
+/// Returns the chains of a recording that the kernel took by frame pointers, as a perf of version 7
+/// prints them. It prints return addresses; here, as in captures, a caller is a byte of its call.
+/// The samples whose deferred callers it does not join have the cookie as their only frame, and
+/// [`COOKIE`] as the file.
+pub fn of_frame_pointers(perf: &Path, file: &Path) -> Result<ChainsTaken> {
+    let mut taken = ChainsTaken::new();
+    let mut frames: Option<Vec<UserFrame>> = None;
+    let mut take = |frames: Option<Vec<UserFrame>>| frames.map(|frames| add(&mut taken, frames, 1, ""));
+    let code = each_line(Command::new(perf), file, "comm,tid,ip,sym,dso,dsoff", |line| {
+        if !line.starts_with(char::is_whitespace) {
+            take(std::mem::take(&mut frames));
+            frames = (!line.is_empty()).then(Vec::new);
+        } else if let Some(frames) = &mut frames
+            // Code without frame pointers makes up callers, also above all of user space.
+            && let Some(mut frame) = frame_of(line)
+            && (frame.address < KERNEL || !frames.is_empty())
+        {
+            if frame.function == "(cookie)" || frames.is_empty() && is_cookie(&frame) {
+                frame.file = COOKIE.to_owned();
+            }
+            if let Some((file, offset)) = frame.file.rsplit_once("+0x") {
+                frame.address = u64::from_str_radix(offset, 16).unwrap_or(frame.address);
+                frame.file = file.to_owned();
+            }
+            frame.address = frame.address.saturating_sub(u64::from(!frames.is_empty()));
+            frames.push(frame);
+        }
+    })?;
+    take(frames);
+    ensure!(code, "{}", failed(file));
+    Ok(taken)
+}
+
+/// The file of a frame that is not code but the cookie of a deferred chain.
+pub const COOKIE: &str = "[cookie]";
+
+/// Returns whether an address without a file is a cookie: a CPU, from 1 on, below a number.
+fn is_cookie(frame: &UserFrame) -> bool {
+    let (number, cpu) = (frame.address >> 32, frame.address & 0xffff_ffff);
+    frame.file == "[unknown]" && number > 0 && (1..=1024).contains(&cpu)
+}
+
+fn failed(file: &Path) -> String {
+    format!("perf script of {} failed; what it said is above", file.display())
+}
+
 /// Calls `each` with each line of `perf script`. Returns whether it succeeded.
-fn each_line(file: &Path, mut each: impl FnMut(&str)) -> Result<bool> {
-    let mut script = Command::new("perf");
-    script.args(["script", "--no-inline", "-F", "comm,tid,ip,sym,dso", "-i"]).arg(file);
+fn each_line(mut script: Command, file: &Path, fields: &str, mut each: impl FnMut(&str)) -> Result<bool> {
+    script.args(["script", "--no-inline", "-F", fields, "-i"]).arg(file);
     let mut child = script.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let lines = BufReader::new(child.stdout.take().context("piped")?);
     for line in lines.split(b'\n') {

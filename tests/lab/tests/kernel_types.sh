@@ -1,5 +1,5 @@
 # Types of the kernel's code by its own description of them (BTF), without debug information: one function of 64.
-# pmu: skl
+# pmu: skl none@newest
 # timeout: 120
 . "$LAB_DIR/guest/lib.sh"
 

@@ -1,5 +1,5 @@
 # Call chains of a program without frame pointers: each is whole, whichever way the kernel lets the program read a sample.
-# pmu: skl zen4
+# pmu: skl zen4 none@newest
 # timeout: 120
 . "$LAB_DIR/guest/lib.sh"
 

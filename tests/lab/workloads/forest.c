@@ -2,7 +2,9 @@
  * A program without frame pointers that waits until its unwind tables are there, then faults pages in
  * touch(), through frames that are hard to unwind: variable stack space, pushed registers, a callback
  * of the C library, the handler of a signal, a function that is left by longjmp, a thread, recursion,
- * a child that borrows the stack (vfork), and a library that is loaded later.
+ * a child that borrows the stack (vfork), and a library that is loaded later. With -DFRAMES, and
+ * -fno-omit-frame-pointer, every function of it has a frame: gcc gives none to a function that calls
+ * no other, unless it uses its frame.
  */
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -18,8 +20,13 @@
 #include <unistd.h>
 #define NI __attribute__((noinline, noclone))
 #define AFTER __asm__ volatile("" ::: "memory")
+#ifdef FRAMES
+#define FRAME __asm__ volatile("" ::"r"(__builtin_frame_address(0)))
+#else
+#define FRAME
+#endif
 static char *next;
-NI void touch(long pages) { for (long i = 0; i < pages; i++, next += 4096) *(volatile char *)next = 1; AFTER; }
+NI void touch(long pages) { FRAME; for (long i = 0; i < pages; i++, next += 4096) *(volatile char *)next = 1; AFTER; }
 NI void leaf(long pages) { volatile char room[200]; room[pages & 127] = 1; touch(pages); AFTER; }
 NI void variable(long pages) {
     char *room = alloca(16 + (pages & 7) * 16);
