@@ -83,7 +83,7 @@ enum Bench {
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
 
-        /// Write the tables to this page
+        /// Write the tables to this page, and leave its other chapters as they are
         #[arg(long)]
         page: Option<PathBuf>,
     },

@@ -183,6 +183,7 @@ Each profiler sampled python3 by a timer, for some seconds (column s), one after
 whole if its outermost function is `_start` or `clone3`. A file of precise has each chain once, so
 its bytes per sample get fewer the longer it samples: the last rows have about a million samples,
 where `dwarf,65528` would write 65 GB. The last column is the time of `precise flamegraph`, and for
-perf that of `perf script`, without the program that draws what it prints.
+perf that of `perf script`, without the program that draws what it prints. bpftrace 0.17 ends at the
+first sample whose stack has found no place in its map, so only what it printed before is counted.
 
 ";

@@ -23,6 +23,7 @@ mod views;
 mod words;
 mod work;
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -103,7 +104,12 @@ fn main() -> Result<ExitCode> {
         chapters.push((chapter.title, parts));
     }
     if let Some(page) = page {
-        std::fs::write(page, page::page(&chapters, rounds)).with_context(|| page.display().to_string())?;
+        let so_far = match std::fs::read_to_string(page) {
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            read => read.with_context(|| page.display().to_string())?,
+        };
+        let text = page::page(&so_far, &CHAPTERS.map(|chapter| chapter.title), &chapters, rounds);
+        std::fs::write(page, text).with_context(|| page.display().to_string())?;
         say(&format!("wrote {}", page.display()));
     }
     Ok(ExitCode::SUCCESS)

@@ -1,39 +1,63 @@
 //! The page of all chapters.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use precise::machine::{MachineInfo, Root};
 use precise::model::digits::counted;
 
 use super::part::Part;
+use super::tool;
 use super::words::filled;
 
-/// Returns the page as Markdown.
-pub fn page(chapters: &[(&str, Vec<Part>)], rounds: usize) -> String {
+const HOW: &str = "`cargo xtask bench all --page docs/performance.md` writes this page, and with `--only` some of \
+                   its chapters. Each chapter says where it was measured: compare figures within a chapter \
+                   only. In a round, each contender is measured once, in turn; one that cannot do what is \
+                   asked, or is not installed, is missing. The columns are the median, the quartiles, the \
+                   median of what a profiler added to the same round without one, and the median of the ratios \
+                   of what precise took or added to what the other did: below 1, precise costs less. A ratio \
+                   is lost in the noise where the other added nothing in some round. The order of a growth is \
+                   its exponent between the last two sizes: 1 is linear.";
+const QUICK: &str = "`cargo xtask bench quick` asks the questions about page faults and about `true` again, and \
+                     fails if precise takes more than 1.2 times perf's cost of a fault, or more time than perf \
+                     for `true`. It is a step of the tests.";
+
+/// Returns the page as Markdown: the chapters that were asked, with their titles, and of all
+/// `titles` the others as they are on the page so far.
+pub fn page(so_far: &str, titles: &[&str], chapters: &[(&str, Vec<Part>)], rounds: usize) -> String {
+    let before: BTreeMap<&str, &str> =
+        so_far.split("\n## ").skip(1).filter_map(|chapter| chapter.split_once('\n')).collect();
+    let mut out = format!("# What precise costs next to others\n\n{}\n\n{}\n\n", filled(HOW), filled(QUICK));
+    for title in titles {
+        let asked = chapters.iter().find(|(asked, _)| asked == title);
+        let text = match (asked, before.get(title)) {
+            (Some((_, parts)), _) => {
+                let parts: String = parts.iter().map(Part::text).collect();
+                format!("{}\n\n{}", filled(&measured(rounds)), parts)
+            }
+            (None, Some(before)) => (*before).to_owned(),
+            (None, None) => continue,
+        };
+        out += &format!("## {title}\n\n{}\n\n", text.trim());
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+/// Returns a sentence that says how and where a chapter was measured.
+fn measured(rounds: usize) -> String {
     let machine = MachineInfo::read(&Root::default()).machine;
-    let head = format!(
-        "`cargo xtask bench all --page docs/performance.md` wrote this page: {} on {} ({} CPUs, \
-         Linux {}), with {} and {}.",
+    let newer = tool::newer_perf().map(|path| version(&path.display().to_string()));
+    format!(
+        "Measured in {} on {} ({} CPUs, Linux {}), with {}, {}{}.",
         counted(rounds as u64, "round"),
         machine.cpu,
         machine.cpus,
         machine.kernel,
         version("perf"),
+        newer.map_or(String::new(), |newer| format!("{newer} as the newer one, ")),
         version("bpftrace"),
-    );
-    let how = "In a round, each contender is measured once, in turn; one that cannot do what is asked, or is \
-               not installed, is missing. The columns are the median, the quartiles, the median of what a \
-               profiler added to the same round without one, and the median of the ratios of what precise \
-               took or added to what the other did: below 1, precise costs less. A ratio is lost in the noise \
-               where the other added nothing in some round. The order of a growth is its exponent between \
-               the last two sizes: 1 is linear.";
-    let mut out = format!("# What precise costs next to others\n\n{}\n\n{}\n\n", filled(&head), filled(how));
-    for (title, parts) in chapters {
-        out += &format!("## {title}\n\n");
-        parts.iter().for_each(|part| out += &part.text());
-    }
-    out.truncate(out.trim_end().len());
-    out + "\n"
+    )
 }
 
 /// Returns the version that a program prints.

@@ -82,14 +82,18 @@ impl Question {
         Ok(())
     }
 
-    /// Returns the commands of all contenders, as a page shows them.
+    /// Returns the commands of all contenders, as a page shows them: those of two versions of a
+    /// program once.
     pub fn commands(&self) -> Vec<String> {
-        self.contenders.iter().flat_map(|contender| &contender.commands).map(|words| shown(words)).collect()
+        let all = self.contenders.iter().flat_map(|contender| &contender.commands);
+        let mut shown: Vec<String> = all.map(|words| shown_as(words)).collect();
+        shown.dedup();
+        shown
     }
 }
 
 /// Returns a command as somebody would type it, without the folders of programs.
-fn shown(words: &[String]) -> String {
+fn shown_as(words: &[String]) -> String {
     let short = |word: &String| match word.rsplit_once('/') {
         Some((_, name)) if word.starts_with('/') => name.to_owned(),
         _ if word.contains([' ', '{']) => format!("'{word}'"),

@@ -230,9 +230,8 @@ impl Assembler {
         let (code, images) = self.locate_code(cells, processes);
         let data = self.locate_data(cells, processes);
         let stacks = self.locate_stacks(cells, processes, &code);
-        // The key is everything of a row except its measures and the cgroup's name, which follows
-        // from the id.
-        let mut groups: FxHashMap<Row, Measures> = FxHashMap::default();
+        let cgroup_names = self.cgroup_names(cells);
+        let mut rows = Vec::with_capacity(cells.cells.len());
         let mut processes_seen: FxHashMap<(u32, Option<u64>), Name> = FxHashMap::default();
         let mut threads_seen: FxHashMap<(u32, u32), Name> = FxHashMap::default();
         for (index, (cpu, cell)) in cells.cells.iter().enumerate() {
@@ -263,12 +262,13 @@ impl Assembler {
                     found.map_or_else(Name::Unknown, |name| Name::Known(self.named.names.intern(&name)))
                 }),
             };
-            let row = Row {
+            let unknown = Name::Unknown(Reason::NotRecorded);
+            rows.push(Row {
                 epoch: cells.epoch,
                 event: cells.event,
                 cpu: if self.has(Dimension::Cpu) { u16::try_from(*cpu).ok() } else { None },
                 cgroup_id: key.cgroup,
-                cgroup: Name::Unknown(Reason::NotRecorded),
+                cgroup: cgroup_names.get(&key.cgroup).copied().unwrap_or(unknown),
                 pid: key.pid(),
                 tid: key.tid(),
                 process,
@@ -283,30 +283,20 @@ impl Assembler {
                 exact: key.class().exact(),
                 width: key.class().width(),
                 page_size: key.class().page_size(),
-                measures: Measures::default(),
-            };
-            groups.entry(row).or_default().add(&Measures {
-                count: cell.count.into(),
-                period_sum: cell.period_sum,
-                latency_sum: cell.latency_sum,
-                latency_max: cell.latency_max,
+                measures: Measures {
+                    count: cell.count.into(),
+                    period_sum: cell.period_sum,
+                    latency_sum: cell.latency_sum,
+                    latency_max: cell.latency_max,
+                },
             });
         }
-        let cgroup_names = self.cgroup_names(&groups);
-        let mut rows: Vec<Row> = groups
-            .into_iter()
-            .map(|(key, measures)| {
-                let cgroup = cgroup_names.get(&key.cgroup_id).copied().unwrap_or(key.cgroup);
-                Row { cgroup, measures, ..key }
-            })
-            .collect();
         let unnamed = rows.iter().filter(|row| self.lacks_names(row)).map(|row| row.measures.count);
         let unnamed = unnamed.fold(0, u64::saturating_add);
         let count = if self.looks_up { &mut self.unnamed } else { &mut self.unnamed_behind };
         *count = count.saturating_add(unnamed);
-        // Sorts the rows, because hash maps have no order and the same samples should give the same
-        // file.
-        rows.sort_unstable_by_key(fold::order);
+        // In an order, because the same samples should give the same file.
+        fold::add_up(&mut rows);
         rows
     }
 
@@ -432,17 +422,18 @@ impl Assembler {
         ids
     }
 
-    fn cgroup_names(&mut self, groups: &FxHashMap<Row, Measures>) -> FxHashMap<u64, Name> {
+    fn cgroup_names(&mut self, cells: EpochCells<'_>) -> FxHashMap<u64, Name> {
         let mut found = FxHashMap::default();
         if !self.has(Dimension::Cgroup) {
             return found;
         }
-        for key in groups.keys() {
-            found.entry(key.cgroup_id).or_insert_with(|| {
+        for (_, cell) in cells.cells {
+            let id = cell.key.cgroup;
+            found.entry(id).or_insert_with(|| {
                 if self.symbolizer.is_none() {
                     return Name::Unknown(Reason::NotInTime);
                 }
-                match self.cgroups.path(self.options.hierarchy, key.cgroup_id) {
+                match self.cgroups.path(self.options.hierarchy, id) {
                     Ok(path) => {
                         // Now, because the name of a container disappears with the container.
                         self.keep_owner(&path);
