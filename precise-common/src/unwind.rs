@@ -155,10 +155,31 @@ pub mod row {
 #[repr(C)]
 pub struct Process {
     /// The process id, and in the upper half the generation of the entry. 0: a free entry. The
-    /// generation is odd while user space changes the entry.
+    /// generation is odd while user space changes the entry. Its upper bits are the number of the
+    /// program ([`program`]).
     pub identity: u64,
     /// The [`span`] of its regions.
     pub regions: u64,
+}
+
+/// The number of a program of a process: how often the process has executed another one since it
+/// became known, modulo the largest number. The end of a chain has it, so that user space knows by
+/// the mappings of which program the chain was unwound: the process may have executed another one
+/// a moment before.
+pub mod program {
+    /// No number: the chain was not unwound by the mappings of a process.
+    pub const NONE: u8 = 0;
+    /// The number of a process that has executed no other program.
+    pub const FIRST: u8 = 1;
+    /// The largest number.
+    pub const LAST: u8 = 63;
+    /// The first bit of the number in [`super::Process::identity`].
+    pub const SHIFT: u32 = 58;
+
+    /// Returns the number of the program that is executed after another one.
+    pub const fn next(program: u8) -> u8 {
+        if program >= LAST { FIRST } else { program + 1 }
+    }
 }
 
 /// The largest number of regions of a process that are searched.
@@ -299,27 +320,45 @@ impl End {
         Self::Deferred,
     ];
 
-    /// The marker before the first: the markers of the kernel are multiples of 128.
+    /// The marker before the first without a program: the markers of the kernel are multiples of
+    /// 128.
     const BASE: u64 = -2000_i64 as u64;
+    /// The marker before the first of program 0. The markers of the kernel are greater than those of
+    /// all programs.
+    const PROGRAMS: u64 = -4090_i64 as u64;
+    /// The number of markers of a program.
+    const REASONS: u64 = 16;
 
-    /// Returns the entry that ends a chain with this reason.
+    /// Returns the entry that ends a chain with this reason, and that tells no program.
     #[inline(always)]
     pub const fn marker(self) -> u64 {
-        Self::marker_of(self as u64)
+        Self::marker_of(self as u64, program::NONE as u64)
     }
 
-    /// Returns the entry that ends a chain with the reason of this number.
+    /// Returns the entry that ends a chain with the reason of this number, unwound by the mappings of
+    /// this [`program`].
     #[inline(always)]
-    pub const fn marker_of(number: u64) -> u64 {
-        Self::BASE + number
+    pub const fn marker_of(number: u64, program: u64) -> u64 {
+        if program == program::NONE as u64 {
+            Self::BASE + number
+        } else {
+            Self::PROGRAMS + program * Self::REASONS + number
+        }
     }
 
-    /// Returns the reason of an entry; `None` if it is no end of a chain.
-    pub fn of_marker(entry: u64) -> Option<Self> {
-        let number = entry.wrapping_sub(Self::BASE);
-        Self::ALL.into_iter().find(|end| *end as u64 == number)
+    /// Returns the reason of an entry, and the program; `None` if it is no end of a chain.
+    pub fn of_marker(entry: u64) -> Option<(Self, u8)> {
+        let of_program = entry.wrapping_sub(Self::PROGRAMS);
+        let program = of_program / Self::REASONS;
+        let (number, program) = match program {
+            1.. if program <= program::LAST as u64 => (of_program % Self::REASONS, program as u8),
+            _ => (entry.wrapping_sub(Self::BASE), program::NONE),
+        };
+        Some((Self::ALL.into_iter().find(|end| *end as u64 == number)?, program))
     }
 }
+
+const _: () = assert!(End::ALL.len() < End::REASONS as usize);
 
 /// What a step reads. The program reads BPF arrays and the memory of the task; tests read their
 /// own.
@@ -666,8 +705,11 @@ mod tests {
         use crate::stack::{CONTEXT_FIRST, CONTEXT_KERNEL, CONTEXT_USER};
         for (at, end) in End::ALL.into_iter().enumerate() {
             assert_eq!(end as usize, at + 1);
-            assert_eq!(End::of_marker(end.marker()), Some(end));
-            assert!(end.marker() >= CONTEXT_FIRST);
+            for program in [program::NONE, program::FIRST, 40, program::LAST] {
+                let marker = End::marker_of(end as u64, u64::from(program));
+                assert_eq!(End::of_marker(marker), Some((end, program)));
+                assert!(marker >= CONTEXT_FIRST);
+            }
         }
         assert!([CONTEXT_KERNEL, CONTEXT_USER, 0, End::BASE].iter().all(|m| End::of_marker(*m).is_none()));
     }

@@ -18,7 +18,7 @@ use aya_ebpf::{
 use precise_common::{
     config::source,
     stack::CONTEXT_USER,
-    unwind::{self, End, Memory, Process, Region, Rule, UnwindFrame, region},
+    unwind::{self, End, Memory, Process, Region, Rule, UnwindFrame, program, region},
 };
 
 use crate::{
@@ -149,7 +149,7 @@ pub fn add(cpu: u32, pid: u32) {
     // SAFETY: the verifier knows the type of the pointer, and that these words are in it.
     let register = |place: usize| unsafe { ptr::read_volatile(registers.add(place)) };
     let code_segment = register(regs::CS);
-    let mut end = End::KernelOnly as u32;
+    let (mut end, mut by) = (End::KernelOnly as u32, program::NONE as u64);
     if code_segment & 3 == 3 && chain::put(cpu, CONTEXT_USER, 2) {
         let frame = UnwindFrame {
             ip: register(regs::IP),
@@ -160,12 +160,12 @@ pub fn add(cpu: u32, pid: u32) {
         };
         end = match (code_segment & 0xffff == USER_CS, find(pid)) {
             (false, _) => leaf(cpu, frame.ip, End::Unsupported),
-            (true, Some(process)) => of_process(cpu, frame, process),
+            (true, Some(process)) => of_process(cpu, frame, process, &mut by),
             (true, None) => of_stranger(cpu, frame),
         };
     }
     // A chain that has no room for its end was full of kernel frames.
-    chain::put(cpu, End::marker_of(end as u64), 0);
+    chain::put(cpu, End::marker_of(end as u64, by), 0);
 }
 
 /// Adds the sampled instruction only.
@@ -186,15 +186,17 @@ fn of_stranger(cpu: u32, frame: UnwindFrame) -> u32 {
     End::NotYet as u32
 }
 
-/// Adds the frames of a process by its tables. Returns why there is no further one.
+/// Adds the frames of a process by its tables, and sets `by` to the number of its program. Returns
+/// why there is no further one.
 #[inline(always)]
-fn of_process(cpu: u32, mut frame: UnwindFrame, (index, process): (u32, Process)) -> u32 {
+fn of_process(cpu: u32, mut frame: UnwindFrame, (index, process): (u32, Process), by: &mut u64) -> u32 {
     // Code that runs is mapped. If the mapping is not known, the process has just executed another
     // program, or mapped a library.
     let Some(region) = unwind::find_region(&Maps, process.regions, frame.ip) else {
         return of_stranger(cpu, frame);
     };
     frame.region = region;
+    *by = process.identity >> program::SHIFT;
     let end = walk(cpu, frame, process.regions);
     if is_current(index, process) { end } else { End::Changed as u32 }
 }

@@ -113,6 +113,8 @@ crate::catalogue! {
         /// The mappings that the process had before the run may not be read (missing
         /// CAP_SYS_PTRACE), and it has made none at the address since.
         MapsHidden => ("maps-hidden", "no permission"),
+        /// Several files were mapped as code at the address in the epoch, one after the other.
+        MappingReplaced => ("mapping-replaced", "mapping replaced"),
         /// The mapped file could not be opened.
         FileMissing => ("file-missing", "file missing"),
         /// The file on disk is not the one that was mapped (its build id differs).

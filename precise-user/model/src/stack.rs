@@ -1,6 +1,6 @@
 //! Makes the call chain of a sample: from the entries that the kernel delivered to a [`Stack`].
 
-use precise_common::unwind::End;
+use precise_common::unwind::{End, program};
 
 use super::{ChainEnd, CodeLocation, LocationId, Name, Names, Stack};
 
@@ -25,13 +25,17 @@ pub struct Frames {
     pub interrupted: bool,
     /// Why the chain has no further frame; `None` if that is not known.
     pub end: Option<ChainEnd>,
+    /// The number of the program by whose mappings the chain was unwound
+    /// ([`precise_common::unwind::program`]).
+    pub program: u8,
 }
 
 /// Returns the frames of a kernel chain that belong to a sample; `kernel` is whether the sampled
 /// instruction is in the kernel.
 pub fn frames(entries: &[u64], kernel: bool) -> Frames {
     use precise_common::stack::{CONTEXT_FIRST, CONTEXT_KERNEL, CONTEXT_USER};
-    let mut found = Frames { frames: Vec::with_capacity(entries.len()), interrupted: false, end: None };
+    let frames = Vec::with_capacity(entries.len());
+    let mut found = Frames { frames, interrupted: false, end: None, program: program::NONE };
     let (mut in_kernel, mut first) = (kernel, true);
     for entry in entries {
         match *entry {
@@ -40,7 +44,9 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
             // Markers of guests, and markers that later kernels may add: their addresses mean
             // nothing here.
             marker if marker >= CONTEXT_FIRST => {
-                found.end = End::of_marker(marker).and_then(ChainEnd::of);
+                if let Some((end, program)) = End::of_marker(marker) {
+                    (found.end, found.program) = (ChainEnd::of(end), program);
+                }
                 return found;
             }
             // A task that was sampled in user space may be interrupted in the kernel.

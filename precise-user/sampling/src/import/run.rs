@@ -488,7 +488,9 @@ impl ImportRun<'_> {
         let (events, window, chains) = cells.by_event();
         for OfEvent { event, cells, stacks } in &events {
             let stacks = Some(&stacks[..]);
-            let cells = EpochCells { epoch, event: *event, cells, window: &window, chains: &chains, stacks };
+            let unwound_since = window.start;
+            let (window, chains) = (&window, &chains);
+            let cells = EpochCells { epoch, event: *event, cells, window, unwound_since, chains, stacks };
             self.rows.extend(assembler.rows(cells, &self.processes));
         }
     }

@@ -8,6 +8,7 @@ use std::{
 
 use perf_event_open_sys::bindings as raw;
 
+use super::clock::monotonic_ns;
 use super::event::open_raw;
 use super::map_memory::page_size;
 use super::ring::Ring;
@@ -74,7 +75,7 @@ const STILL: Duration = Duration::from_millis(15);
 #[derive(Debug)]
 pub struct Sideband {
     cpus: Vec<OfCpu>,
-    /// Records of rings that were replaced.
+    /// Records for the next call of [`Self::take`].
     kept: Vec<IdentifiedRecord>,
     lost: u64,
 }
@@ -124,12 +125,16 @@ impl Sideband {
         self.cpus.len() * (1 + RING_PAGES) * page_size()
     }
 
-    /// Returns the records that arrived since the last call, sorted by time.
+    /// Returns the records that arrived since the last call, sorted by time: none of a later call is
+    /// older.
     pub fn take(&mut self) -> Vec<IdentifiedRecord> {
+        // While one ring is read, the others go on.
+        let now = monotonic_ns();
         let mut entries = std::mem::take(&mut self.kept);
         let Self { cpus, lost, .. } = self;
         cpus.iter_mut().for_each(|of| read_ring(&mut of.ring, &mut entries, lost));
         entries.sort_by_key(|entry| entry.id.time);
+        self.kept = entries.split_off(entries.partition_point(|entry| entry.id.time <= now));
         entries
     }
 

@@ -7,7 +7,7 @@
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use precise_common::unwind::{Process, Region, Rule};
+use precise_common::unwind::{Process, Region, Rule, program};
 
 use super::map_memory::{SharedMemory, page_size};
 use crate::error::SyscallError;
@@ -164,13 +164,16 @@ impl UnwindMemory {
 
     /// Replaces the entry of a process at an index. Programs see the old entry, or the new one, or
     /// that it changes; if they see the new one, they see all that was written before.
-    pub fn set_process(&self, index: u32, pid: u32, generation: u32, regions: u64) {
+    pub fn set_process(&self, index: u32, pid: u32, program: u8, generation: u32, regions: u64) {
         if index >= self.sizes.processes {
             return;
         }
         let place = index as usize * size_of::<Process>();
         let (identity, content) = (self.word(&self.processes, place), self.word(&self.processes, place + 8));
-        let of = |generation: u32| u64::from(pid) | u64::from(generation) << 32;
+        let of = |generation: u32| {
+            let generation = u64::from(generation) << 32 & ((1 << program::SHIFT) - 1);
+            u64::from(pid) | generation | u64::from(program) << program::SHIFT
+        };
         // Odd: the entry changes.
         identity.store(of(generation.wrapping_mul(2) | 1), Ordering::Relaxed);
         std::sync::atomic::fence(Ordering::Release);
@@ -295,14 +298,16 @@ pub(crate) mod testing {
         let region = Region { start: 1, end: 2, bias: 3, pages: 4, first: 5, kind: 6 };
         memory.set_region(7, region);
         memory.set_row(9, 0xdead_beef);
-        memory.set_process(3, 4711, 5, 77);
+        memory.set_process(3, 4711, 0, 5, 77);
         assert_eq!(memory.region(7), Some(region));
         assert_eq!(memory.rows(4), Some(0xdead_beef << 32));
         assert_eq!(memory.process(3), Process { identity: 4711 | 10 << 32, regions: 77 });
+        memory.set_process(3, 4711, 63, u32::MAX, 77);
+        assert_eq!(memory.process(3).identity, 4711 | 0xffff_fffe << 32);
         // Beyond the ends nothing happens.
         memory.set_region(u32::MAX, region);
         memory.set_row(u32::MAX, 1);
-        memory.set_process(u32::MAX, 1, 1, 1);
+        memory.set_process(u32::MAX, 1, 1, 1, 1);
         assert_eq!(memory.process(u32::MAX), Process::default());
     }
 }

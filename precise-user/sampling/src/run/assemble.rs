@@ -102,6 +102,9 @@ pub struct EpochCells<'a> {
     pub cells: &'a [(usize, Cell)],
     /// The time window of the samples, on the sideband's clock.
     pub window: &'a Range<u64>,
+    /// The time from which on the program unwound by tables that may be older than the mappings: it
+    /// is before the window. The sideband's clock.
+    pub unwound_since: u64,
     /// The call chains that the cells refer to.
     pub chains: &'a Chains,
     /// The id of each cell's call chain. `None`: if the run groups by call chain, the id is where

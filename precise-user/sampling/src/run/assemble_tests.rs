@@ -17,7 +17,9 @@ fn with_chains(
     cells: &[(usize, Cell)],
     chains: &Chains,
 ) -> Vec<Row> {
-    assembler.rows(EpochCells { epoch: 3, event: 1, cells, window: &WINDOW, chains, stacks: None }, processes)
+    let (window, unwound_since) = (&WINDOW, WINDOW.start);
+    let cells = EpochCells { epoch: 3, event: 1, cells, window, unwound_since, chains, stacks: None };
+    assembler.rows(cells, processes)
 }
 
 /// Checks that no samples or periods are lost or added when cells become rows.
@@ -98,6 +100,20 @@ fn two_programs_of_one_process_in_an_epoch_are_counted_as_ambiguous() {
     assert_sums(&made, &cells);
     assert_eq!(assembler.ambiguous(), 6);
     assert_eq!(text(&mut assembler, made[0].process), Ok("after".into()));
+}
+
+#[test]
+fn code_of_two_libraries_at_one_address_has_no_name() {
+    let mut assembler = assembler(&[Dimension::Ip, Dimension::Process]);
+    let other = crate::symbols::made_tests::map(150, 10, CODE, "/no/other");
+    let loads = processes(&[&exec(1, 10, "loads")[..], &[other]].concat());
+    let cells = [(0, cell(10, CODE + 8, 6))];
+    let made = rows(&mut assembler, &loads, &cells);
+    assert_sums(&made, &cells);
+    assert_eq!(assembler.ambiguous(), 0);
+    let code = assembler.named().code[made[0].code.unwrap() as usize].clone();
+    assert_eq!(code.module, Name::Unknown(Reason::MappingReplaced));
+    assert_eq!(text(&mut assembler, made[0].process), Ok("loads".into()));
 }
 
 #[test]

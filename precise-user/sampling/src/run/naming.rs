@@ -59,6 +59,8 @@ struct EpochWaiting {
     since: Instant,
     epoch: Epoch,
     window: Range<u64>,
+    /// As in [`EpochCells`].
+    unwound_since: u64,
     /// The cells of each event.
     cells: Vec<Drained>,
 }
@@ -75,7 +77,8 @@ impl EpochWaiting {
         for (event, drained) in self.cells.iter().enumerate() {
             let Drained { cells, chains } = drained;
             let (window, slot) = (&self.window, assembler.options().slots.get(event));
-            let of = EpochCells { epoch: number, event: event as u16, cells, window, chains, stacks: None };
+            let (epoch, event, unwound_since) = (number, event as u16, self.unwound_since);
+            let of = EpochCells { epoch, event, cells, window, unwound_since, chains, stacks: None };
             rows.extend(match slot.map(|slot| slot.split(drained)) {
                 None => assembler.rows(of, processes),
                 Some(SplitCells { cells, stacks }) => {
@@ -330,8 +333,8 @@ impl<S: RowSink> Naming<S> {
     }
 
     /// Hands over the cells of an epoch; drops them and counts their samples if too many are
-    /// waiting.
-    pub fn epoch(&mut self, epoch: Epoch, window: Range<u64>, mut cells: Vec<Drained>) {
+    /// waiting. `unwound_since` is as in [`EpochCells`].
+    pub fn epoch(&mut self, epoch: Epoch, window: Range<u64>, unwound_since: u64, mut cells: Vec<Drained>) {
         let mut bytes = cells.iter().map(Drained::bytes).sum::<usize>();
         if self.waiting.cells.load(Relaxed).saturating_add(bytes) > self.budget.cells {
             bytes = 0;
@@ -345,6 +348,7 @@ impl<S: RowSink> Naming<S> {
             since: Instant::now(),
             epoch,
             window,
+            unwound_since,
             cells,
         }));
         let _dead = self.tell.send(Message::Epoch);
@@ -517,7 +521,7 @@ impl<S: RowSink> NamingWorker<S> {
         let waits = self.allowance.as_ref().is_none_or(|allowance| allowance.waits_for_names(behind));
         self.assembler.look_up(is_over || waits);
         let rows = next.rows(number, &mut self.assembler, &self.processes);
-        self.processes.forget_before(next.window.start);
+        self.processes.forget_before(next.window.start.min(next.unwound_since));
 
         let mut output = lock(&self.shared.output);
         let SharedOutput { sink, epochs } = &mut *output;

@@ -63,11 +63,11 @@ fn samples_are_named_by_what_was_recorded_before_them() {
     for (second, name) in [(1, "first"), (2, "second")] {
         naming.sideband(exec(second * 1_000 - 10, PID, name).to_vec());
         let (epoch, window) = epoch(second);
-        naming.epoch(epoch, window, drained(&[cell(PID, CODE, second as u32)]));
+        naming.epoch(epoch, window, u64::MAX, drained(&[cell(PID, CODE, second as u32)]));
     }
     naming.sideband(vec![exit(2_500, PID)]);
     let (third, window) = epoch(3);
-    naming.epoch(third, window, drained(&[]));
+    naming.epoch(third, window, u64::MAX, drained(&[]));
     let named = naming.finish(|| false).unwrap();
     let seen = sink.seen.lock().unwrap();
     let rows: Vec<_> = seen.iter().map(|(_, rows)| rows.clone()).collect();
@@ -83,7 +83,7 @@ fn two_programs_in_one_epoch_are_said() {
     let mut naming = start(Kept::up_to(usize::MAX));
     naming.sideband([exec(10, PID, "before"), exec_of(1_500, PID, "after", "/no/other")].concat());
     let (epoch, window) = epoch(1);
-    naming.epoch(epoch, window, drained(&[cell(PID, CODE + 8, 3)]));
+    naming.epoch(epoch, window, u64::MAX, drained(&[cell(PID, CODE + 8, 3)]));
     let notes = naming.finish(|| false).unwrap().notes;
     assert!(notes.iter().any(|note| note.starts_with("3 samples fell into an epoch")), "{notes:?}");
 }
@@ -94,7 +94,7 @@ fn a_sink_that_takes_no_more_ends_the_thread() {
     let mut naming = start(sink.clone());
     for second in 1..=3 {
         let (epoch, window) = epoch(second);
-        naming.epoch(epoch, window, drained(&[cell(PID, CODE, 1)]));
+        naming.epoch(epoch, window, u64::MAX, drained(&[cell(PID, CODE, 1)]));
     }
     while !naming.is_finished() {
         std::thread::yield_now();
@@ -119,18 +119,18 @@ fn what_finds_no_room_is_counted_and_its_epoch_is_not_lost() {
     let (go_on, wait) = sync_channel(0);
     let mut naming = start(Slow(wait, sink.clone()));
     let (first, window) = epoch(1);
-    naming.epoch(first, window, drained(&[cell(PID, CODE, 1)]));
+    naming.epoch(first, window, u64::MAX, drained(&[cell(PID, CODE, 1)]));
     // Pretends that this much is waiting.
     naming.waiting.cells.fetch_add(naming.budget.cells, Relaxed);
     naming.waiting.sideband.fetch_add(naming.budget.sideband, Relaxed);
     naming.sideband(exec(1_500, PID, "lost").to_vec());
     let (second, window) = epoch(2);
-    naming.epoch(second, window, drained(&[cell(PID, CODE, 5), cell(PID, CODE + 4, 6)]));
+    naming.epoch(second, window, u64::MAX, drained(&[cell(PID, CODE, 5), cell(PID, CODE + 4, 6)]));
     assert_eq!((naming.dropped(), naming.sideband_dropped()), (&[11][..], 2));
     naming.waiting.cells.fetch_sub(naming.budget.cells, Relaxed);
     naming.waiting.sideband.fetch_sub(naming.budget.sideband, Relaxed);
     let (third, window) = epoch(3);
-    naming.epoch(third, window, drained(&[cell(PID, CODE, 7)]));
+    naming.epoch(third, window, u64::MAX, drained(&[cell(PID, CODE, 7)]));
     let waiting = naming.waiting.clone();
     drop(go_on);
     let named = naming.finish(|| false).unwrap();
@@ -160,7 +160,7 @@ fn locations_that_nobody_asks_for_again_are_forgotten() {
     for second in 1..=FORGET_EACH.as_secs() + 2 {
         let (epoch, _) = epoch(second);
         let window = second * 1_000_000_000..(second + 1) * 1_000_000_000;
-        naming.epoch(epoch, window, drained(&[cell(PID, CODE + second, 1)]));
+        naming.epoch(epoch, window, u64::MAX, drained(&[cell(PID, CODE + second, 1)]));
     }
     naming.finish(|| false).unwrap();
     let seen = seen.lock().unwrap();
@@ -175,7 +175,7 @@ fn what_a_stuck_thread_has_not_named_is_kept_without_names() {
     let mut naming = start(sink.clone());
     naming.sideband(exec(900, PID, "first").to_vec());
     let (first, window) = epoch(1);
-    naming.epoch(first, window, drained(&[cell(PID, CODE, 3)]));
+    naming.epoch(first, window, u64::MAX, drained(&[cell(PID, CODE, 3)]));
     while sink.seen.lock().unwrap().is_empty() {
         std::thread::yield_now();
     }
@@ -183,7 +183,12 @@ fn what_a_stuck_thread_has_not_named_is_kept_without_names() {
     naming.tell.send(Message::Stuck(wait)).unwrap();
     for second in 2..=3 {
         let (epoch, window) = epoch(second);
-        naming.epoch(epoch, window, drained(&[cell(PID, CODE, 4), cell(PID, CODE + 4, second as u32)]));
+        naming.epoch(
+            epoch,
+            window,
+            u64::MAX,
+            drained(&[cell(PID, CODE, 4), cell(PID, CODE + 4, second as u32)]),
+        );
     }
     let begin = Instant::now();
     let named = naming.finish(|| true).unwrap();
@@ -212,7 +217,7 @@ fn after_the_deadline_only_what_is_known_is_named() {
             .unwrap();
     naming.sideband(exec(900, PID, "known").to_vec());
     let (first, window) = epoch(1);
-    naming.epoch(first, window, drained(&[cell(PID, CODE, 3), cell(PID + 1, CODE, 5)]));
+    naming.epoch(first, window, u64::MAX, drained(&[cell(PID, CODE, 3), cell(PID + 1, CODE, 5)]));
     let notes = naming.finish(|| false).unwrap().notes;
     assert!(notes.iter().any(|note| note.starts_with("3 samples not named in time")), "{notes:?}");
     let rows = sink.seen.lock().unwrap()[0].1.clone();
@@ -237,7 +242,7 @@ fn far_behind_only_what_is_known_is_named() {
                 .unwrap();
         naming.sideband(exec(900, PID, "known").to_vec());
         let (first, window) = epoch(1);
-        naming.epoch(first, window, drained(&[cell(PID, CODE, 3)]));
+        naming.epoch(first, window, u64::MAX, drained(&[cell(PID, CODE, 3)]));
         // After the end every name is looked up.
         while sink.0.lock().unwrap().is_empty() {
             std::thread::yield_now();
@@ -286,7 +291,7 @@ fn naming_waits_for_its_allowance_until_the_run_is_over() {
     for second in 1..=3 {
         naming.sideband(exec(second * 1_000 + 10, PID, "storm").to_vec());
         let (epoch, window) = epoch(second);
-        naming.epoch(epoch, window, drained(&[cell(PID, CODE, 1)]));
+        naming.epoch(epoch, window, u64::MAX, drained(&[cell(PID, CODE, 1)]));
     }
     std::thread::sleep(WORTH_A_NOTE + Duration::from_millis(100));
     assert_eq!(sink.seen.lock().unwrap().len(), 0);

@@ -56,6 +56,8 @@ pub(crate) struct Running<S> {
     begun: Instant,
     start_clock: u64,
     epoch_begin: u64,
+    /// The records until this time had been published as unwind tables when the epoch began.
+    published: u64,
     /// Of each event: how fast its table fills, and what was read of it since the epoch began.
     early: Vec<(Filling, Drained)>,
 }
@@ -139,13 +141,14 @@ impl Opened {
                 early.append(&mut session.sideband());
                 !session.must_end()
             })?;
-            unwinder.insert(started).follow(&early);
+            unwinder.insert(started).follow(&early, 0);
         }
         naming.sideband(early);
         let start_unix_ns = unix_ns();
         naming.begun(start_unix_ns);
         let lease = plan.epoch.saturating_add(plan.epoch.max(LEAST_LEASE));
         session.events.iter_mut().for_each(|event| event.sampler.set_lease(lease));
+        let published = unwinder.as_ref().map_or(u64::MAX, Unwinder::published);
         session.enable()?;
         let now = monotonic_ns();
         let cost = Cost::new(plan, &session.events);
@@ -160,6 +163,7 @@ impl Opened {
             begun: Instant::now(),
             start_clock: now,
             epoch_begin: now,
+            published,
             early,
         })
     }
@@ -244,9 +248,10 @@ impl<S: RowSink> Running<S> {
 
     /// Hands the records of the sideband to those that follow processes.
     fn take_sideband(&mut self) {
+        let until = monotonic_ns();
         let entries = self.session.sideband();
         if let Some(unwinder) = &mut self.unwinder {
-            unwinder.follow(&entries);
+            unwinder.follow(&entries, until);
         }
         self.naming.sideband(entries);
     }
@@ -279,6 +284,7 @@ impl<S: RowSink> Running<S> {
         // The epoch ends when the program is told to use the other half of the table; the grace
         // period after that belongs to the next epoch.
         let now = monotonic_ns();
+        let published = self.unwinder.as_ref().map_or(now, Unwinder::published);
         let mut taken = Vec::new();
         for (event, (filling, early)) in self.session.events.iter_mut().zip(&mut self.early) {
             let mut all = std::mem::take(early);
@@ -286,15 +292,18 @@ impl<S: RowSink> Running<S> {
             filling.was_read();
             taken.push(all);
         }
+        // The last samples of the epoch came while its tables were read.
+        let window: Range<u64> = self.epoch_begin..monotonic_ns();
         self.take_sideband();
-        let window: Range<u64> = self.epoch_begin..now;
         let epoch = Epoch {
             start_ns: self.epoch_begin.saturating_sub(self.start_clock),
             end_ns: now.saturating_sub(self.start_clock),
         };
         self.epochs += 1;
-        self.naming.epoch(epoch, window, taken);
+        let unwound_since = self.published.min(self.epoch_begin);
+        self.naming.epoch(epoch, window, unwound_since, taken);
         self.epoch_begin = now;
+        self.published = published;
         self.cost.end_epoch(&mut self.session.events);
         Ok(())
     }

@@ -15,6 +15,8 @@ mod tests;
 
 /// Maximum number of replaced mappings that one address space keeps.
 const MAX_REPLACED: usize = 64;
+/// Maximum number of address ranges of which it keeps only that code was replaced there.
+const MAX_WORN: usize = 64;
 /// How far below the known stack, in bytes, an address still counts as stack: stacks grow without a
 /// record.
 const STACK_GROWTH: u64 = 8 << 20;
@@ -122,7 +124,7 @@ pub struct Mapping {
 
 impl Mapping {
     /// Returns whether `other` has the same content wherever the two overlap.
-    fn same_content(&self, other: &Self) -> bool {
+    pub(super) fn same_content(&self, other: &Self) -> bool {
         self.kind == other.kind
             && self.image == other.image
             && (self.image.is_none()
@@ -193,13 +195,48 @@ pub fn classify(path: &str) -> (MapKind, &str, bool) {
     (kind, clean, deleted)
 }
 
+/// Addresses where code was replaced, of which nothing else is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct WornRange {
+    addresses: Range<u64>,
+    /// The first and the last time at which such code was there.
+    times: Range<u64>,
+}
+
+impl WornRange {
+    /// Extends the range so that it includes `other`.
+    fn join(&mut self, other: &Self) {
+        let both = |a: &Range<u64>, b: &Range<u64>| a.start.min(b.start)..a.end.max(b.end);
+        self.addresses = both(&self.addresses, &other.addresses);
+        self.times = both(&self.times, &other.times);
+    }
+}
+
+/// Adds a range to `worn`, whose ranges are sorted and do not overlap. If there are too many, the
+/// two with the smallest gap become one.
+fn wear(worn: &mut Vec<WornRange>, mut new: WornRange) {
+    let first = worn.partition_point(|range| range.addresses.end <= new.addresses.start);
+    let last = worn.partition_point(|range| range.addresses.start < new.addresses.end).max(first);
+    worn.drain(first..last).for_each(|old| new.join(&old));
+    worn.insert(first, new);
+    if worn.len() > MAX_WORN {
+        let gap = |at: &usize| worn[at + 1].addresses.start - worn[*at].addresses.end;
+        if let Some(at) = (0..worn.len() - 1).min_by_key(gap) {
+            let above = worn.remove(at + 1);
+            worn[at].join(&above);
+        }
+    }
+}
+
 /// The mappings of one process between two execs.
 #[derive(Debug, Default)]
 pub struct AddressSpace {
     maps: SharedMaps,
     /// Replaced mappings, each with the time of its replacement, oldest first.
     replaced: Vec<(u64, Mapping)>,
-    /// The bytes of `replaced`.
+    /// What was in `replaced` until others took its place.
+    worn: Vec<WornRange>,
+    /// The bytes of `replaced` and `worn`.
     charge: Charge,
     /// The file that was mapped first: after an exec, this is the program.
     program: Option<Arc<Image>>,
@@ -212,7 +249,8 @@ impl AddressSpace {
     /// whether it had some that are not known.
     pub(super) fn new(account: &ByteAccount, incomplete: bool) -> Self {
         let maps = SharedMaps::new(account);
-        Self { maps, replaced: Vec::new(), charge: account.charge(0), program: None, incomplete }
+        let (replaced, worn) = (Vec::new(), Vec::new());
+        Self { maps, replaced, worn, charge: account.charge(0), program: None, incomplete }
     }
 
     /// Returns the address space of a child. It shares the mappings until one of the two changes
@@ -221,6 +259,7 @@ impl AddressSpace {
         Self {
             maps: self.maps.clone(),
             replaced: Vec::new(),
+            worn: Vec::new(),
             charge: self.charge.account().charge(0),
             program: self.program.clone(),
             incomplete: self.incomplete,
@@ -257,16 +296,20 @@ impl AddressSpace {
 
     /// Forgets the mappings that were replaced before `time`.
     pub(super) fn forget_replaced(&mut self, time: u64) {
-        if self.replaced.first().is_some_and(|(until, _)| *until < time) {
+        if self.replaced.first().is_some_and(|(until, _)| *until < time) || !self.worn.is_empty() {
             self.replaced.retain(|(until, _)| *until >= time);
             self.replaced.shrink_to_fit();
+            self.worn.retain(|range| range.times.end >= time);
+            self.worn.shrink_to_fit();
             self.recharge();
         }
     }
 
     fn recharge(&mut self) {
-        let block = if self.replaced.capacity() > 0 { BLOCK } else { 0 };
-        self.charge.set(self.replaced.capacity() * size_of::<(u64, Mapping)>() + block);
+        fn bytes<T>(list: &Vec<T>) -> usize {
+            list.capacity() * size_of::<T>() + if list.capacity() > 0 { BLOCK } else { 0 }
+        }
+        self.charge.set(bytes(&self.replaced) + bytes(&self.worn));
     }
 
     /// Adds a mapping, which replaces those that it overlaps, because the kernel does not report
@@ -279,7 +322,7 @@ impl AddressSpace {
             self.program.clone_from(&new.image);
         }
         let (mut lower, mut upper, mut since) = (None, None, new.since);
-        let replaced = &mut self.replaced;
+        let (replaced, worn) = (&mut self.replaced, &mut self.worn);
         self.maps.remove_overlapping(&(new.start..new.end), |old| {
             if old.start < new.start {
                 lower = Some(old.part(old.start..new.start));
@@ -292,7 +335,11 @@ impl AddressSpace {
                 since = since.min(old.since);
             } else if old.executable || old.image.is_some() {
                 if replaced.len() == MAX_REPLACED {
-                    replaced.remove(0);
+                    let (until, oldest) = replaced.remove(0);
+                    if oldest.executable {
+                        let addresses = oldest.start..oldest.end;
+                        wear(worn, WornRange { addresses, times: oldest.since..until });
+                    }
                 }
                 let range = old.start.max(new.start)..old.end.min(new.end);
                 replaced.push((new.since, old.part(range)));
@@ -328,19 +375,54 @@ impl AddressSpace {
             return Some((Mapping::vsyscall(), false));
         }
         let current = self.current(address).filter(|m| m.since < window.end.max(1));
-        let earlier = |m: &&(u64, Mapping)| {
-            let (until, mapping) = m;
-            (mapping.start..mapping.end).contains(&address)
-                && mapping.since < window.end.max(1)
-                && *until > window.start
-        };
-        let mut replaced = self.replaced.iter().rev().filter(earlier).map(|(_, m)| m.clone());
+        let mut replaced = self.replaced_at(address, window).cloned();
         match current {
             // Mappings that were replaced before the window began are already excluded, so any that
             // is left is a second candidate.
             Some(mapping) => Some((mapping, replaced.next().is_some())),
             None => replaced.next().map(|mapping| (mapping, replaced.next().is_some())),
         }
+    }
+
+    /// Returns the newest mapping of code that held `address` in `window`. If there was none, returns
+    /// the newest mapping of any kind.
+    pub fn find_code(&self, address: u64, window: &Range<u64>) -> Option<Mapping> {
+        let newest = self.find(address, window).map(|(mapping, _)| mapping)?;
+        if newest.executable {
+            return Some(newest);
+        }
+        let code = self.replaced_at(address, window).find(|mapping| mapping.executable).cloned();
+        Some(code.unwrap_or(newest))
+    }
+
+    /// Returns whether an instruction at `address` in `window` may be another one than that which
+    /// [`Self::find_code`] finds: code of several files was mapped there, one after the other.
+    pub fn code_was_replaced(&self, address: u64, window: &Range<u64>) -> bool {
+        if self.replaced.is_empty() && self.worn.is_empty() {
+            return false;
+        }
+        let Some(found) = self.find_code(address, window) else { return false };
+        // Mapped during the whole window.
+        if found.since <= window.start {
+            return false;
+        }
+        let mut others = self.replaced_at(address, window);
+        others.any(|other| other.executable && !other.same_content(&found))
+            || self.worn.iter().any(|range| {
+                range.addresses.contains(&address)
+                    && range.times.start < window.end
+                    && range.times.end > window.start
+            })
+    }
+
+    /// Returns the replaced mappings that held `address` in `window`, newest first.
+    fn replaced_at(&self, address: u64, window: &Range<u64>) -> impl Iterator<Item = &Mapping> {
+        let Range { start, end } = *window;
+        let all = self.replaced.iter().rev();
+        let held = all.filter(move |(until, mapping)| {
+            (mapping.start..mapping.end).contains(&address) && mapping.since < end.max(1) && *until > start
+        });
+        held.map(|(_, mapping)| mapping)
     }
 
     /// Returns the mapping that holds `address` now, and recognises [`MapKind::Bss`], the heap, and

@@ -236,3 +236,45 @@ fn the_vsyscall_page_is_in_every_space() {
     assert_eq!((page.kind, page.start, ambiguous), (MapKind::Vsyscall, VSYSCALL, false));
     assert_eq!(space.find(VSYSCALL + VSYSCALL_BYTES, &ALWAYS), None);
 }
+
+#[test]
+fn code_of_several_files_at_one_address_is_noticed() {
+    let mut space = AddressSpace::default();
+    assert!(!space.code_was_replaced(0x1800, &ALWAYS), "nothing is there");
+    space.insert(file("/a", 0x1000..0x2000, 0, 10));
+    space.insert(file("/a", 0x1000..0x2000, 0, 15));
+    assert!(!space.code_was_replaced(0x1800, &(5..20)), "the same file again");
+    space.insert(file("/b", 0x1000..0x2000, 0, 20));
+    space.insert(file("/a", 0x1000..0x2000, 0, 30));
+    let replaced = |window| space.code_was_replaced(0x1800, &window);
+    assert!(replaced(15..25) && replaced(25..35) && replaced(0..40));
+    assert!(!replaced(12..18) && !replaced(20..30) && !replaced(30..40), "one of them all the time");
+    assert!(!space.code_was_replaced(0x2800, &ALWAYS));
+    // Data took the place of code: the code is what was executed.
+    space.insert(Mapping { executable: false, ..file("/data", 0x1000..0x2000, 0, 50) });
+    let found = |window: Range<u64>| space.find_code(0x1800, &window).map(|m| m.image.unwrap().path.clone());
+    assert_eq!((found(45..60), found(51..60)), (Some("/a".into()), Some("/data".into())));
+    assert!(!space.code_was_replaced(0x1800, &(45..60)));
+}
+
+#[test]
+fn replaced_code_is_noticed_however_often_others_take_its_place() {
+    let mut space = AddressSpace::default();
+    space.insert(file("/old", 0x1000..0x2000, 0, 1));
+    space.insert(file("/new", 0x1000..0x2000, 0, 2));
+    for time in 3..10_000_u64 {
+        let at = 0x10_0000 * (1 + time % 500);
+        let range = at..at + 0x1000;
+        space.insert(file(if time / 500 % 2 == 0 { "/a" } else { "/b" }, range, 0, time));
+    }
+    assert!(space.replaced.len() <= MAX_REPLACED && space.worn.len() <= MAX_WORN);
+    assert!(space.worn.is_sorted_by_key(|range| range.addresses.start));
+    for at in 1..=500 {
+        assert!(space.code_was_replaced(0x10_0000 * at, &ALWAYS), "{at}");
+        assert!(!space.code_was_replaced(0x10_0000 * at, &(9999..10_001)), "{at}: mapped before");
+    }
+    assert!(space.code_was_replaced(0x1800, &ALWAYS));
+    assert!(!space.code_was_replaced(0x1800, &(2..20_000)));
+    space.forget_replaced(20_000);
+    assert!(space.replaced.is_empty() && space.worn.is_empty());
+}

@@ -30,6 +30,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use precise_common::unwind::program;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::charge::{BLOCK, ByteAccount, COUNTERS, Charge};
@@ -80,6 +81,8 @@ struct Generation {
     /// The names, each with the time since when it applies, oldest first.
     names: Vec<(u64, Arc<str>)>,
     space: AddressSpace,
+    /// The number of the program, as unwinding counts them.
+    program: u8,
     /// Number of living threads; `None` if unknown.
     threads: Option<u32>,
     /// The time of the snapshot that found the generation in `/proc`; `None` if it was not found
@@ -98,8 +101,9 @@ impl Generation {
     fn new(since: u64, space: AddressSpace, account: &ByteAccount) -> Box<Self> {
         let charge = account.charge(0);
         let (until, names, threads, snapshot) = (None, Vec::new(), None, None);
+        let (program, is_hidden) = (program::FIRST, false);
         let mut generation =
-            Box::new(Self { since, until, names, space, threads, snapshot, is_hidden: false, charge });
+            Box::new(Self { since, until, names, space, program, threads, snapshot, is_hidden, charge });
         generation.recharge();
         generation
     }
@@ -344,6 +348,52 @@ impl Processes {
         address: u64,
         window: &Range<u64>,
     ) -> Result<LocatedAddress<Mapped>, Reason> {
+        self.find_in(pid, window, |space| space.find(address, window))
+    }
+
+    /// Returns the mapping of code that `pid` had at `address` in `window`. It is ambiguous only if
+    /// the process executed another program, which had the address too: whether a library took the
+    /// place of another one, [`Self::code_was_replaced`] returns.
+    pub fn find_code(
+        &self,
+        pid: u32,
+        address: u64,
+        window: &Range<u64>,
+    ) -> Result<LocatedAddress<Mapped>, Reason> {
+        self.find_in(pid, window, |space| Some((space.find_code(address, window)?, false)))
+    }
+
+    /// Returns whether a program of `pid` had code of several files at `address` in `window`, one
+    /// after the other.
+    pub fn code_was_replaced(&self, pid: u32, address: u64, window: &Range<u64>) -> bool {
+        let mut alive = self.alive(pid, window);
+        alive.any(|(_, generation)| generation.space.code_was_replaced(address, window))
+    }
+
+    /// Returns whether the mappings of the program with this number may be wrong at `address`: in
+    /// `window`, `pid` also executed a later program, which has other code there.
+    pub fn code_of_later_program(&self, pid: u32, number: u8, address: u64, window: &Range<u64>) -> bool {
+        let mut later = Vec::new();
+        for (_, generation) in self.alive(pid, window) {
+            let code = generation.space.find_code(address, window);
+            if generation.program == number {
+                return later
+                    .iter()
+                    .flatten()
+                    .any(|other: &Mapping| code.as_ref().is_none_or(|code| !code.same_content(other)));
+            }
+            later.push(code);
+        }
+        // The program is not known here, so all others may be later.
+        !later.is_empty()
+    }
+
+    fn find_in(
+        &self,
+        pid: u32,
+        window: &Range<u64>,
+        find: impl Fn(&AddressSpace) -> Option<(Mapping, bool)>,
+    ) -> Result<LocatedAddress<Mapped>, Reason> {
         let mut best: Option<LocatedAddress<Mapped>> = None;
         let mut missing = None;
         for ((_, serial), generation) in self.alive(pid, window) {
@@ -355,7 +405,7 @@ impl Processes {
             if missing.is_none_or(|known| known == Reason::Unmapped || reason == Reason::Forgotten) {
                 missing = Some(reason);
             }
-            let Some((mapping, ambiguous)) = generation.space.find(address, window) else { continue };
+            let Some((mapping, ambiguous)) = find(&generation.space) else { continue };
             match &mut best {
                 None => {
                     let image_base = generation.space.image_base(&mapping);
@@ -498,9 +548,12 @@ impl Processes {
 
     fn exec(&mut self, pid: u32, comm: &str, time: u64) {
         let name = self.intern_name(comm);
+        let living = self.last(pid).filter(|generation| generation.until.is_none());
+        let before = living.map_or(program::FIRST, |generation| generation.program);
         self.end(pid, time);
         let space = AddressSpace::new(&self.account, false);
         let (_, generation) = self.begin(pid, time, space);
+        generation.program = program::next(before);
         generation.threads = Some(1);
         generation.name(time, name);
     }

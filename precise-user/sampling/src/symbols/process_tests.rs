@@ -54,6 +54,35 @@ fn two_generations_with_the_same_address_are_ambiguous() {
 }
 
 #[test]
+fn a_library_that_took_the_place_of_another_is_no_other_program() {
+    let p = processes(&[map(2, 10, 0x1000, "/a"), map(5, 10, 0x1000, "/b"), map(6, 10, 0x5000, "/c")]);
+    let found = |window| p.find_code(10, 0x1000, &window).map(|found| found.ambiguous);
+    assert_eq!((found(3..9), found(6..9)), (Ok(false), Ok(false)));
+    let replaced = |address, window| p.code_was_replaced(10, address, &window);
+    assert!(replaced(0x1000, 3..9) && !replaced(0x1000, 6..9) && !replaced(0x5000, 3..9));
+}
+
+#[test]
+fn chains_tell_by_which_program_they_were_unwound() {
+    let [first, second, third] = [program::FIRST, program::FIRST + 1, program::FIRST + 2];
+    let p = processes(&[
+        map(2, 10, 0x1000, "/a"),
+        map(3, 10, 0x5000, "/lib"),
+        comm(5, 10, "b", true),
+        map(6, 10, 0x1000, "/b"),
+        map(7, 10, 0x5000, "/lib"),
+        map(7, 10, 0x8000, "/other"),
+    ]);
+    let later = |number, address, window| p.code_of_later_program(10, number, address, &window);
+    assert!(later(first, 0x1000, 2..9), "it may have been executed already");
+    assert!(!later(first, 0x5000, 2..9), "both have the same code there");
+    assert!(later(first, 0x8000, 2..9), "the first program has nothing there");
+    assert!(!later(first, 0x1000, 2..5), "it came later");
+    assert!(!later(second, 0x1000, 2..9) && !later(second, 0x1000, 6..9));
+    assert!(later(first, 0x1000, 6..9) && later(third, 0x1000, 6..9), "no such program");
+}
+
+#[test]
 fn the_same_file_at_the_same_place_is_not_ambiguous() {
     let p = processes(&[map(2, 10, 0x1000, "/a"), comm(5, 10, "a", true), map(6, 10, 0x1000, "/a")]);
     assert_eq!(path(&p, 10, 0x1000, 2..9), Ok(("/a".into(), false)));

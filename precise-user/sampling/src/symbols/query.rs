@@ -16,8 +16,8 @@ pub struct CodeQuery {
     pub address: u64,
     /// The mapping that holds the address, or why it is unknown. Ignored for kernel code.
     pub mapping: Result<Mapped, Reason>,
-    /// Whether an older mapping may have held the address instead. Does not affect the answer; for
-    /// statistics.
+    /// Whether a program that the process executed before may have held the address instead. Does
+    /// not affect the answer; for statistics.
     pub ambiguous: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct DataQuery {
     pub granule: u64,
     /// The mapping that holds the address, as in [`CodeQuery`].
     pub mapping: Result<Mapped, Reason>,
-    /// Whether an older mapping may have held the address, as in [`CodeQuery`].
+    /// Whether an older mapping may have held the address instead.
     pub ambiguous: bool,
 }
 
@@ -45,8 +45,12 @@ impl CodeQuery {
 
     /// Creates a query for an instruction that process `pid` executed in `window`.
     pub fn user(processes: &Processes, pid: u32, address: u64, window: &Range<u64>) -> Self {
-        let (mapping, ambiguous) = mapping(processes, pid, address, window);
-        Self { kernel: false, address, mapping, ambiguous }
+        let found = match processes.code_was_replaced(pid, address, window) {
+            true => Err(Reason::MappingReplaced),
+            false => processes.find_code(pid, address, window),
+        };
+        let ambiguous = found.as_ref().is_ok_and(|found| found.ambiguous);
+        Self { kernel: false, address, mapping: found.map(|found| found.value), ambiguous }
     }
 }
 
@@ -62,14 +66,9 @@ impl DataQuery {
                 ambiguous: false,
             };
         }
-        let (mapping, ambiguous) = mapping(processes, pid, address, window);
+        let found = processes.find_mapping(pid, address, window);
+        let ambiguous = found.as_ref().is_ok_and(|found| found.ambiguous);
+        let mapping = found.map(|found| found.value);
         Self { kernel: false, address, granule, mapping, ambiguous }
-    }
-}
-
-fn mapping(p: &Processes, pid: u32, address: u64, window: &Range<u64>) -> (Result<Mapped, Reason>, bool) {
-    match p.find_mapping(pid, address, window) {
-        Ok(found) => (Ok(found.value), found.ambiguous),
-        Err(reason) => (Err(reason), false),
     }
 }

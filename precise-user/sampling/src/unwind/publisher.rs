@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use precise_common::config::PROBES;
-use precise_common::unwind::{MAX_REGIONS, Region, Rule, process_index, region, row, span};
+use precise_common::unwind::{MAX_REGIONS, Region, Rule, process_index, program, region, row, span};
 use rustc_hash::FxHashMap;
 
 use crate::kernel::unwind::UnwindMemory;
@@ -131,9 +131,9 @@ impl Publisher {
         Some(number)
     }
 
-    /// Publishes the regions of a process, sorted by address, in place of those that it had.
-    /// Returns whether there was room.
-    pub fn publish(&mut self, pid: u32, regions: &[Region]) -> bool {
+    /// Publishes the regions of a process and the number of its program; the regions are sorted by
+    /// address. They take the place of those that it had. Returns whether there was room.
+    pub fn publish(&mut self, pid: u32, program: u8, regions: &[Region]) -> bool {
         let regions = regions.get(..regions.len().min(MAX_REGIONS as usize)).unwrap_or_default();
         let Some(block) = self.allocate(regions.len()) else {
             self.withdraw(pid);
@@ -148,7 +148,8 @@ impl Publisher {
             return false;
         };
         self.generation = self.generation.wrapping_add(1);
-        self.memory.set_process(entry, pid, self.generation, span::pack(block.index, regions.len() as u32));
+        let regions = span::pack(block.index, regions.len() as u32);
+        self.memory.set_process(entry, pid, program, self.generation, regions);
         if let Some((_, old)) = self.processes.insert(pid, (entry, block)) {
             self.release(old);
         }
@@ -167,7 +168,7 @@ impl Publisher {
         let mask = self.memory.sizes().processes - 1;
         let pid_at = |at: u32| self.memory.process(at & mask).identity as u32;
         self.generation = self.generation.wrapping_add(1);
-        self.memory.set_process(entry, REMOVED, self.generation, 0);
+        self.memory.set_process(entry, REMOVED, program::NONE, self.generation, 0);
         // No search passes an entry before a free one.
         let mut last = entry;
         while pid_at(last) == REMOVED && self.memory.process(last.wrapping_add(1) & mask).identity == 0 {
@@ -255,9 +256,9 @@ mod tests {
     #[test]
     fn a_process_has_its_newest_regions() {
         let mut publisher = publisher();
-        assert!(publisher.publish(7, &regions(3)));
+        assert!(publisher.publish(7, 1, &regions(3)));
         let first = find(&publisher.memory, 7).unwrap();
-        assert!(publisher.publish(7, &regions(30)));
+        assert!(publisher.publish(7, 1, &regions(30)));
         let second = find(&publisher.memory, 7).unwrap();
         assert_ne!(first.identity, second.identity, "another generation");
         assert_eq!(second.identity >> 32 & 1, 0, "the entry is complete");
@@ -275,7 +276,7 @@ mod tests {
         for round in 0..50u32 {
             let pids: Vec<u32> = (0..200).map(|at| 1 + at * 37 + round * 10_000).collect();
             for pid in &pids {
-                assert!(publisher.publish(*pid, &regions(u64::from(pid % 20))), "{round}: {pid}");
+                assert!(publisher.publish(*pid, 1, &regions(u64::from(pid % 20))), "{round}: {pid}");
             }
             assert!(pids.iter().all(|pid| find(&publisher.memory, *pid).is_some()));
             pids.iter().for_each(|pid| publisher.withdraw(*pid));
@@ -290,7 +291,7 @@ mod tests {
     #[test]
     fn what_has_no_room_is_refused() {
         let mut publisher = publisher();
-        let published = (1..100_000).take_while(|pid| publisher.publish(*pid, &regions(16))).count();
+        let published = (1..100_000).take_while(|pid| publisher.publish(*pid, 1, &regions(16))).count();
         assert!(published > 100 && published < 5000, "{published}");
         let rows = publisher.memory.sizes().rows;
         let table = |rows: u32| UnwindTable {
@@ -304,6 +305,6 @@ mod tests {
         assert_eq!(publisher.install(&table(1)), None);
         publisher.clear();
         assert_eq!(publisher.used(), 0);
-        assert!(publisher.install(&table(rows)).is_some() && publisher.publish(1, &regions(1)));
+        assert!(publisher.install(&table(rows)).is_some() && publisher.publish(1, 1, &regions(1)));
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use precise_common::unwind::program;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::symbols::mapping::{Image, MapKind, Mapping, classify};
@@ -27,6 +28,8 @@ pub(super) struct CodeMapping<T> {
 pub(super) struct Space<T> {
     /// Distinguishes the programs that a process executes, and reuses of a process id.
     pub generation: u64,
+    /// The number of the program.
+    pub program: u8,
     /// Sorted by address; no two overlap.
     pub maps: Vec<CodeMapping<T>>,
     /// Number of living threads; `None` if not known.
@@ -134,6 +137,11 @@ impl<T: Clone> Spaces<T> {
         self.mappings -= before - space.maps.len();
     }
 
+    /// Forgets a process whose mappings are not known any more.
+    pub fn forget(&mut self, pid: u32) {
+        self.remove(pid);
+    }
+
     /// Applies a record of the sideband. Returns the process whose mappings it changed.
     pub fn apply(&mut self, entry: &IdentifiedRecord) -> Option<u32> {
         match &entry.record {
@@ -142,7 +150,8 @@ impl<T: Clone> Spaces<T> {
                 Some(map.pid)
             }
             Record::Comm { pid, exec: true, .. } => {
-                self.begin(*pid, Vec::new(), Some(1));
+                let before = self.by_pid.get(pid).map_or(program::FIRST, |space| space.program);
+                self.begin(*pid, program::next(before), Vec::new(), Some(1));
                 Some(*pid)
             }
             Record::Fork(task) if task.pid == task.ppid => {
@@ -152,7 +161,7 @@ impl<T: Clone> Spaces<T> {
             }
             Record::Fork(task) => {
                 let maps = self.by_pid.get(&task.ppid).map(|parent| parent.maps.clone()).unwrap_or_default();
-                self.begin(task.pid, maps, Some(1));
+                self.begin(task.pid, program::FIRST, maps, Some(1));
                 Some(task.pid)
             }
             Record::Exit(task) => self.exit(task),
@@ -176,14 +185,14 @@ impl<T: Clone> Spaces<T> {
     }
 
     /// Replaces a process by one that has these mappings.
-    fn begin(&mut self, pid: u32, maps: Vec<CodeMapping<T>>, threads: Option<u32>) {
+    fn begin(&mut self, pid: u32, program: u8, maps: Vec<CodeMapping<T>>, threads: Option<u32>) {
         self.remove(pid);
         self.generation += 1;
         let fits = self.mappings + maps.len() <= self.limit;
         self.refused += if fits { 0 } else { maps.len() as u64 };
         let maps = if fits { maps } else { Vec::new() };
         self.mappings += maps.len();
-        self.by_pid.insert(pid, Space { generation: self.generation, maps, threads });
+        self.by_pid.insert(pid, Space { generation: self.generation, program, maps, threads });
     }
 
     fn remove(&mut self, pid: u32) {
@@ -207,7 +216,7 @@ impl<T: Clone> Spaces<T> {
         let (start, page_offset, writable) = (map.start, map.page_offset, map.writable);
         let mapping = Mapping { start, end, page_offset, executable: true, writable, kind, image, since: 0 };
         if !self.by_pid.contains_key(&map.pid) {
-            self.begin(map.pid, Vec::new(), None);
+            self.begin(map.pid, program::FIRST, Vec::new(), None);
         }
         if let Some(space) = self.by_pid.get_mut(&map.pid) {
             let before = space.maps.len();
@@ -297,6 +306,28 @@ mod tests {
         assert_eq!(spaces.apply(&entry(Record::Exit(task(2, 1, 3)))), Some(2));
         assert!(spaces.get_mut(2).is_none());
         assert_eq!((spaces.mappings, spaces.pids().collect::<Vec<_>>()), (1, vec![1]));
+    }
+
+    #[test]
+    fn programs_of_a_process_have_numbers() {
+        let mut spaces: Spaces<u8> = Spaces::new(100);
+        let exec = entry(Record::Comm { pid: 1, tid: 1, comm: "x".into(), exec: true });
+        let number = |spaces: &mut Spaces<u8>, pid| spaces.get_mut(pid).unwrap().program;
+        spaces.apply(&map(1, 0x10000, 0x4000, "/lib/a"));
+        assert_eq!(number(&mut spaces, 1), program::FIRST);
+        for at in 1..program::LAST {
+            spaces.apply(&exec);
+            assert_eq!(number(&mut spaces, 1), program::FIRST + at);
+        }
+        spaces.apply(&exec);
+        assert_eq!(number(&mut spaces, 1), program::FIRST, "the numbers begin again");
+        spaces.apply(&exec);
+        spaces.apply(&entry(Record::Fork(task(2, 1, 2))));
+        assert_eq!(number(&mut spaces, 2), program::FIRST);
+        spaces.forget(1);
+        assert!(spaces.get_mut(1).is_none());
+        spaces.apply(&exec);
+        assert_eq!(number(&mut spaces, 1), program::FIRST + 1);
     }
 
     #[test]

@@ -256,7 +256,7 @@ impl CodeTables {
         let Self { spaces, made, fallback, publisher, no_room, .. } = self;
         let Some(space) = spaces.get_mut(pid) else { return publisher.withdraw(pid) };
         let regions: Vec<Region> = space.maps.iter().map(|map| region_of(map, made, *fallback)).collect();
-        if !publisher.publish(pid, &regions) {
+        if !publisher.publish(pid, space.program, &regions) {
             no_room.1 += 1;
         }
     }

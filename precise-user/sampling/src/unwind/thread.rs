@@ -1,6 +1,7 @@
 //! The thread that follows processes and publishes their unwind tables.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use rustc_hash::FxHashSet;
 
 use super::tables::{CodeTables, Fallback, UnwindReport, UnwindTarget};
 use crate::error::SamplingError;
+use crate::kernel::clock::monotonic_ns;
 use crate::kernel::unwind::UnwindMemory;
 use crate::rights;
 use crate::symbols::CodeFiles;
@@ -21,15 +23,47 @@ const START: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 /// How long the end of a run waits for the thread.
 const END: Duration = Duration::from_secs(1);
-/// Maximum number of records that wait. Those of a fork storm are dropped and counted.
+/// Maximum number of records that wait or are being applied. Those of a fork storm are dropped and counted.
 const MAX_WAITING: usize = 1 << 16;
+
+/// What the thread is told.
+#[derive(Debug, Default)]
+struct CodeChanges {
+    /// In order of time.
+    records: Vec<IdentifiedRecord>,
+    /// Processes of which records before these were dropped: their mappings are not known.
+    unknown: FxHashSet<u32>,
+    /// All records before this time are in this or in an earlier message.
+    until: u64,
+    /// What this adds to the number of those that wait: the records, and one for each message.
+    weight: usize,
+}
+
+impl CodeChanges {
+    /// Appends a later message. A process whose mappings are not known any more loses those of its
+    /// records that came before.
+    fn add(&mut self, later: Self) {
+        if !later.unknown.is_empty() {
+            self.records
+                .retain(|entry| process(&entry.record).is_none_or(|pid| !later.unknown.contains(&pid)));
+            self.unknown.extend(later.unknown);
+        }
+        self.records.extend(later.records);
+        self.until = self.until.max(later.until);
+        self.weight += later.weight;
+    }
+}
 
 /// A handle to the thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Unwinder {
-    records: Option<Sender<Vec<IdentifiedRecord>>>,
-    waiting: Arc<std::sync::atomic::AtomicUsize>,
+    changes: Option<Sender<CodeChanges>>,
+    waiting: Arc<AtomicUsize>,
+    /// See [`Unwinder::published`].
+    published: Arc<AtomicU64>,
     dropped: u64,
+    /// Processes of which records were dropped since the last message.
+    unknown: FxHashSet<u32>,
     thread: Option<JoinHandle<UnwindReport>>,
 }
 
@@ -47,11 +81,12 @@ impl Unwinder {
         followed: UnwindTarget,
         mut meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        let (records, told) = channel::<Vec<IdentifiedRecord>>();
+        let (changes, told) = channel::<CodeChanges>();
         let (ready, is_ready) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let taken = waiting.clone();
+        let published = Arc::new(AtomicU64::new(monotonic_ns()));
+        let done = published.clone();
         let body = move || {
             rights::raised_for_names(|| {
                 let mut worker = Worker::new(memory, files, fallback);
@@ -60,9 +95,10 @@ impl Unwinder {
                 let _late = ready.send(());
                 for first in &told {
                     let mut batch = first;
-                    batch.extend(told.try_iter().flatten());
-                    taken.fetch_sub(batch.len(), Ordering::Relaxed);
+                    told.try_iter().for_each(|later| batch.add(later));
                     worker.follow(&batch);
+                    done.fetch_max(batch.until, Ordering::Release);
+                    taken.fetch_sub(batch.weight, Ordering::Release);
                 }
                 worker.tables.report()
             })
@@ -80,28 +116,46 @@ impl Unwinder {
                 break;
             }
         }
-        Ok(Self { records: Some(records), waiting, dropped: 0, thread: Some(thread) })
+        Ok(Self {
+            changes: Some(changes),
+            waiting,
+            published,
+            dropped: 0,
+            unknown: FxHashSet::default(),
+            thread: Some(thread),
+        })
     }
 
     /// Hands over records of the sideband; does not block. What does not concern code is left out.
-    pub fn follow(&mut self, entries: &[IdentifiedRecord]) {
-        use std::sync::atomic::Ordering;
-        let batch: Vec<_> = entries.iter().filter(|entry| concerns_code(&entry.record)).cloned().collect();
-        if batch.is_empty() {
+    /// `until`: all records before this time have been handed over.
+    pub fn follow(&mut self, entries: &[IdentifiedRecord], until: u64) {
+        let records: Vec<_> = entries.iter().filter(|entry| concerns_code(&entry.record)).cloned().collect();
+        if records.is_empty() && self.unknown.is_empty() {
+            if self.waiting.load(Ordering::Acquire) == 0 {
+                self.published.fetch_max(until, Ordering::Release);
+            }
             return;
         }
-        if self.waiting.load(Ordering::Relaxed) + batch.len() > MAX_WAITING {
-            self.dropped += batch.len() as u64;
+        if self.waiting.load(Ordering::Relaxed) + records.len() > MAX_WAITING {
+            self.dropped += records.len() as u64;
+            self.unknown.extend(records.iter().filter_map(|entry| process(&entry.record)));
             return;
         }
-        self.waiting.fetch_add(batch.len(), Ordering::Relaxed);
+        let weight = records.len() + 1;
+        self.waiting.fetch_add(weight, Ordering::Relaxed);
+        let batch = CodeChanges { records, unknown: std::mem::take(&mut self.unknown), until, weight };
         // Sending fails only if the thread has died, which `finish` reports.
-        let _dead = self.records.as_ref().map(|records| records.send(batch));
+        let _dead = self.changes.as_ref().map(|changes| changes.send(batch));
+    }
+
+    /// Returns a time: the mappings that processes had then, or later ones, are published.
+    pub fn published(&self) -> u64 {
+        self.published.load(Ordering::Acquire)
     }
 
     /// Ends the thread. Returns what it did, if it ends soon: it may be waiting for a file.
     pub fn finish(mut self) -> UnwindReport {
-        drop(self.records.take());
+        drop(self.changes.take());
         let begun = Instant::now();
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && begun.elapsed() < END {
             std::thread::sleep(LOOK);
@@ -144,15 +198,26 @@ impl Worker {
     }
 
     /// Applies records, and publishes the processes that changed.
-    fn follow(&mut self, entries: &[IdentifiedRecord]) {
-        let mut changed = FxHashSet::default();
-        for entry in entries.iter().filter(|entry| is_of(&mut self.family, &entry.record)) {
+    fn follow(&mut self, changes: &CodeChanges) {
+        let mut changed = changes.unknown.clone();
+        changes.unknown.iter().for_each(|pid| self.tables.spaces.forget(*pid));
+        for entry in changes.records.iter().filter(|entry| is_of(&mut self.family, &entry.record)) {
             changed.extend(self.tables.spaces.apply(entry));
         }
         if let Some(family) = &mut self.family {
             family.retain(|pid| !changed.contains(pid) || self.tables.spaces.get_mut(*pid).is_some());
         }
         self.tables.publish(changed);
+    }
+}
+
+/// Returns the process whose code a record changes.
+fn process(record: &Record) -> Option<u32> {
+    match record {
+        Record::Mmap(map) | Record::Mmap2(map) => Some(map.pid),
+        Record::Comm { pid, .. } => Some(*pid),
+        Record::Fork(task) | Record::Exit(task) => Some(task.pid),
+        _ => None,
     }
 }
 
@@ -179,5 +244,32 @@ fn is_of(family: &mut Option<FxHashSet<u32>>, record: &Record) -> bool {
         }
         Record::Fork(task) | Record::Exit(task) => family.contains(&task.pid),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use precise_records::record::SampleId;
+
+    use super::*;
+
+    #[test]
+    fn processes_that_are_not_known_any_more_lose_what_came_before() {
+        let exec = |pid| IdentifiedRecord {
+            record: Record::Comm { pid, tid: pid, comm: "x".into(), exec: true },
+            misc: 0,
+            id: SampleId::default(),
+        };
+        let changes = |pids: &[u32], unknown: &[u32], until| CodeChanges {
+            records: pids.iter().map(|pid| exec(*pid)).collect(),
+            unknown: unknown.iter().copied().collect(),
+            until,
+            weight: pids.len() + 1,
+        };
+        let mut all = changes(&[1, 2, 3], &[], 10);
+        all.add(changes(&[2, 4], &[2, 3], 20));
+        let pids: Vec<_> = all.records.iter().filter_map(|entry| process(&entry.record)).collect();
+        assert_eq!((pids, all.until, all.weight), (vec![1, 2, 4], 20, 7));
+        assert_eq!(all.unknown, FxHashSet::from_iter([2, 3]));
     }
 }

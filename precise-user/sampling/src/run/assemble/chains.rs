@@ -4,6 +4,7 @@
 use precise_code::ReturnSite;
 use precise_common::cell::Cell;
 use precise_common::stack::{MAX_FRAMES, none};
+use precise_common::unwind::program;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Assembler, CodeBatch, EpochCells, code_key, in_batches};
@@ -37,7 +38,16 @@ impl Assembler {
         if !self.has(Dimension::Stack) {
             return vec![Chain::NONE; cells.cells.len()];
         }
-        let chains = distinct(cells);
+        let mut chains = distinct(cells);
+        for ((pid, ..), chain) in &mut chains {
+            let unwound = cells.unwound_since..cells.window.end;
+            let program = chain.program;
+            cut_replaced(chain, |address| {
+                processes.code_was_replaced(*pid, address, &unwound)
+                    || program != program::NONE
+                        && processes.code_of_later_program(*pid, program, address, &unwound)
+            });
+        }
         let sites = self.sites(&chains, processes, cells);
         let mut batch = CodeBatch::default();
         let mut located: FxHashMap<ChainKey, LocatedChain> = FxHashMap::default();
@@ -98,7 +108,11 @@ impl Assembler {
                     continue;
                 }
                 let query = CodeQuery::user(processes, *pid, frame.address, cells.window);
-                let known = self.return_sites.get(&code_key(&query, *pid)).copied();
+                let known = match &query.mapping {
+                    // No code, as far as all records say.
+                    Err(Reason::Unmapped) => Some(Some(ReturnSite::None)),
+                    _ => self.return_sites.get(&code_key(&query, *pid)).copied(),
+                };
                 sites.insert(address, known.flatten());
                 if known.is_none() {
                     new.push((*pid, query));
@@ -148,9 +162,24 @@ pub(crate) fn cut(chain: &mut Frames, site: impl Fn(u64) -> Option<ReturnSite>) 
     }
     if let Some(wrong) = wrong {
         chain.frames.truncate(wrong);
-        // The callers of a program that is not known yet are a guess, which was wrong.
-        chain.end = Some(if end == ChainEnd::NotYet { end } else { ChainEnd::NoCall });
+        // The callers of a program that is not known yet are a guess, which was wrong. Where there is
+        // no code, the program may have found that too.
+        let known = matches!(end, ChainEnd::NotYet | ChainEnd::NoRegion);
+        chain.end = Some(if known { end } else { ChainEnd::NoCall });
     }
+}
+
+/// Ends a chain that was unwound here before the first address of user code where `replaced` tells
+/// that code was replaced: the table may have been that of the code before it, and names cannot be
+/// told apart.
+fn cut_replaced(chain: &mut Frames, replaced: impl Fn(u64) -> bool) {
+    let Some(end) = chain.end else { return };
+    let Some(at) = chain.frames.iter().position(|frame| !frame.kernel && replaced(frame.address)) else {
+        return;
+    };
+    chain.frames.truncate(at);
+    chain.interrupted &= at > 0;
+    chain.end = Some(if end == ChainEnd::NotYet { end } else { ChainEnd::Changed });
 }
 
 /// Returns whether a frame is a return address in user code.
@@ -197,6 +226,19 @@ mod tests {
         assert_eq!(after(End::NotYet, &[call, none]), (vec![1, 100], Some(ChainEnd::NotYet)));
         let go = Some(ReturnSite::Thread);
         assert_eq!(after(End::Root, &[call, go]), (vec![1, 100, 200], Some(ChainEnd::Root)));
+    }
+
+    #[test]
+    fn a_chain_ends_before_code_that_was_replaced() {
+        let cut = |end: End, wrong: u64| {
+            let mut chain = stack::frames(&[CONTEXT_USER, 1, 101, 201, end.marker()], false);
+            cut_replaced(&mut chain, |address| address == wrong);
+            (chain.frames.len(), chain.interrupted, chain.end)
+        };
+        assert_eq!(cut(End::Root, 7), (3, true, Some(ChainEnd::Root)));
+        assert_eq!(cut(End::Root, 200), (2, true, Some(ChainEnd::Changed)));
+        assert_eq!(cut(End::Root, 1), (0, false, Some(ChainEnd::Changed)));
+        assert_eq!(cut(End::NotYet, 100), (1, true, Some(ChainEnd::NotYet)));
     }
 
     #[test]
