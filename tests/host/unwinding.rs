@@ -304,6 +304,125 @@ fn libraries_that_come_and_go_give_no_wrong_frame() -> Result<()> {
     })
 }
 
+/// Maps and unmaps libraries, and as `steady` does not: see its source.
+const LIBRARIES: &str = include_str!("../lab/workloads/libraries.c");
+const ONE_LIBRARY: &str = include_str!("../lab/workloads/libraries/library.c");
+
+/// Returns the function that must have called this one; `None` if that is not known. Of those that
+/// several call, only the beginning of the name is known.
+fn caller_of(function: &str) -> Option<String> {
+    let library = |from: &str, to: &str| {
+        let number = function.strip_prefix("library_")?.strip_suffix(from)?;
+        Some(format!("{to}{number}"))
+    };
+    Some(match function {
+        "main" => "__libc_start_call_main".into(),
+        "churn" | "steady_outer" => "main".into(),
+        "steady_middle" => "steady_outer".into(),
+        "steady_leaf" => "steady_middle".into(),
+        "called_back" => "library_".into(),
+        "_start" => String::new(),
+        _ if function.starts_with("call_library_") => "churn".into(),
+        _ => library("_outer", "call_library_").or_else(|| Some(library("_leaf", "library_")? + "_outer"))?,
+    })
+}
+
+/// Samples of a run by process and by the reason why their chains end, and those by library.
+type Ends = BTreeMap<(String, String), u64>;
+
+/// Checks that each function of these chains has its caller, or the reason why it has none.
+fn ends_of(folded: &str) -> Result<(Ends, Ends)> {
+    let (mut ends, mut libraries) = (Ends::new(), Ends::new());
+    for line in folded.lines() {
+        let (chain, samples) = line.rsplit_once(' ').context("a weight")?;
+        let (process, frames) = chain.split_once(';').context("a process")?;
+        if !["libraries", "steady"].contains(&process) {
+            continue;
+        }
+        let reason = |first: &str| Some(first.strip_prefix("[chain ends: ")?.strip_suffix(']')?.to_owned());
+        let frames: Vec<&str> = frames.split(';').collect();
+        let end = frames.first().and_then(|first| reason(first)).unwrap_or_else(|| "whole".into());
+        ensure!(end != "whole" || frames.first() == Some(&"_start"), "no outermost function: {chain}");
+        for pair in frames.windows(2) {
+            let (caller, function) = (pair[0], pair[1]);
+            let expected = caller_of(function).unwrap_or_default();
+            let touches = function != "touches" || ["called_back", "steady_leaf"].contains(&caller);
+            let known = touches && caller.starts_with(&expected) || caller.starts_with("[chain ends");
+            ensure!(known && caller != "[mapping replaced]", "{caller} does not call {function}: {chain}");
+            ensure!(function != "[unmapped]", "{chain}");
+        }
+        let samples = samples.parse::<u64>()?;
+        let library = frames
+            .iter()
+            .rev()
+            .find(|frame| frame.starts_with("library_") || **frame == "[mapping replaced]");
+        let kind = library.map_or("", |library| library.trim_end_matches("_leaf").trim_end_matches("_outer"));
+        *libraries.entry((kind.to_owned(), end.clone())).or_default() += samples;
+        *ends.entry((process.to_owned(), end)).or_default() += samples;
+    }
+    Ok((ends, libraries))
+}
+
+#[test]
+fn beside_a_thousand_libraries_a_second_no_frame_is_wrong() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let library = ["-O2", "-g", "-shared", "-fPIC", "-nostdlib", "-mno-red-zone"];
+        for number in 0..10 {
+            let own = [format!("-DNUMBER={number}"), format!("-Wl,-e,library_{number}_outer")];
+            let options = own.iter().map(String::as_str).chain(library).collect::<Vec<_>>();
+            compile(folder.path(), "gcc", ONE_LIBRARY, &format!("library_{number}.so"), &options)?;
+        }
+        for name in ["libraries", "steady"] {
+            compile(folder.path(), "gcc", LIBRARIES, name, &["-O2", "-g"])?;
+        }
+        let arguments = ". 0.5 4 8192 4096 1.5";
+        let both = format!(
+            "cd {} && export LD_BIND_NOW=1 && (./steady {arguments} & ./libraries {arguments} && wait)",
+            folder.path().display()
+        );
+        let file = folder.path().join("libraries.parquet");
+        let path = file.display().to_string();
+        let options =
+            ["record", "-q", "-g", "-e", "page-faults", "-c", "1", "--overhead", "off", "-o", &path];
+        let ended = precise([&options[..], &["--", "sh", "-c", &both]].concat())?.expect(0)?;
+        let printed = ended.stdout.clone();
+        let recorded = Recorded::of(ended, &file)?;
+        ensure!(recorded.ledger().unaccounted() == 0, "{:?}", recorded.ledger());
+        let rate = printed.lines().find_map(|line| {
+            let words: Vec<u64> = line.strip_prefix("maps ")?.split(" ms ").flat_map(str::parse).collect();
+            Some(words[0] * 1000 / words[1].max(1))
+        });
+        let rate = rate.context("no rate")?;
+        assert!(rate >= 1000, "{rate} mappings per second");
+
+        let report = precise(["report", "-i", &path, "--json", "-g"])?.expect(0)?.stdout;
+        let event = serde_json::from_str::<serde_json::Value>(&report)?["events"][0].clone();
+        let sum = |of: &str| -> u64 {
+            event[of].as_array().into_iter().flatten().filter_map(|end| end["samples"].as_u64()).sum()
+        };
+        assert_eq!(sum("ends") + sum("without"), event["samples"].as_u64().context("samples")?);
+
+        let folded = precise(["flamegraph", "-i", &path, "--folded"])?.expect(0)?.stdout;
+        let (ends, libraries) = ends_of(&folded)?;
+        say(&format!("{rate} mappings per second: {ends:#?}, by library: {libraries:#?}"));
+        let of = |all: &Ends, who: &str, end: &str| all.get(&(who.into(), end.into())).copied().unwrap_or(0);
+        for number in 0..4 {
+            assert!(of(&libraries, &format!("library_{number}"), "whole") > 1000, "{number}");
+        }
+        for number in 4..8 {
+            assert_eq!(of(&libraries, &format!("library_{number}"), "whole") / 100, 0, "{number}");
+        }
+        // Each of the two was alone at its place for whole epochs.
+        assert!(of(&libraries, "library_8", "whole") > 1000 && of(&libraries, "library_9", "whole") > 1000);
+        assert!(of(&libraries, "[mapping replaced]", "mappings changed meanwhile") > 1000);
+        let steady: u64 =
+            ends.iter().filter(|((who, _), _)| who == "steady").map(|(_, samples)| samples).sum();
+        assert!(of(&ends, "steady", "whole") * 100 > steady * 95, "{ends:#?}");
+        Ok(())
+    })
+}
+
 /// `deep CALLS`: faults 4,000 pages below this number of calls.
 const DEEP: &str = r#"#include <stdlib.h>
 #include <sys/mman.h>

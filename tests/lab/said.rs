@@ -37,6 +37,8 @@ the first report in it is meant, and of that the first event, or the one that $E
   groups          a line each: the values, then count, sum of periods, sum and maximum of latencies
   rejected        a line for each clause of the filter: the clause, the samples that it was the first to reject
   account         what a clean run says of itself, in one line: seen N due N closes true throttled 0 lost 0 full 0 kept N rejected N
+  ends            of `precise report -g --json`: a line for each reason why call chains end, then for each why samples have
+                  none: reason, samples
   permille        the coverage
   drift           |seen * period / event_count - 1|, in millionths
   heatmap         of `precise heatmap --json`: a line for each panel and row of it: panel, where the row begins, samples,
@@ -155,6 +157,15 @@ fn run(path: &str, what: &str, name: Option<&str>) -> Result<()> {
                 ledger(event, "aggregated"),
                 rejected.filter_map(|row| row["count"].as_u64()).sum::<u64>(),
             );
+        }
+        "ends" => {
+            let mut ends = BTreeMap::<String, u64>::new();
+            let all = list(&event["ends"]).iter().map(|end| (word(&end["end"]), end));
+            let none = list(&event["without"]).iter().map(|why| (word(&why["reason"]), why));
+            for (reason, of) in all.chain(none) {
+                *ends.entry(reason).or_default() += of["samples"].as_u64().context("no samples")?;
+            }
+            ends.iter().for_each(|(reason, samples)| say!("{reason} {samples}"));
         }
         "permille" => {
             let coverage = trust["coverage"].as_f64().context("no coverage")?;

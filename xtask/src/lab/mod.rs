@@ -440,26 +440,34 @@ fn build_workloads(sources: &Path, to: &Path) -> Result<()> {
     ];
     const OWN: &[&str] = &["-O2", "-g", "-pthread"];
     const FRAMES: &[&str] = &["-O2", "-g", "-pthread", "-fno-omit-frame-pointer", "-DFRAMES"];
+    /// Mapped without what they would be linked with.
+    const LIBRARY: &[&str] = &["-O2", "-g", "-shared", "-fPIC", "-nostdlib", "-mno-red-zone"];
+    const LIBRARIES: u32 = 10;
     fs::create_dir_all(to)?;
     let shapes = SHAPES.map(|(language, compiler, flags)| {
         let source = sources.join("../host/type_programs").join(format!("shapes.{language}"));
-        (source, to.join(format!("shapes-{language}")), compiler, flags)
+        (source, to.join(format!("shapes-{language}")), compiler, flags, Vec::new())
     });
     let mut programs = Vec::from(shapes);
-    programs.push((sources.join("workloads/forest.c"), to.join("forest-frames"), "gcc", FRAMES));
+    programs.push((sources.join("workloads/forest.c"), to.join("forest-frames"), "gcc", FRAMES, Vec::new()));
     for entry in fs::read_dir(sources.join("workloads"))? {
         let source = entry?.path();
         if source.extension().is_some_and(|e| e == "c") {
             let binary = to.join(source.file_stem().unwrap_or_default());
-            programs.push((source, binary, "gcc", OWN));
+            programs.push((source, binary, "gcc", OWN, Vec::new()));
         }
     }
-    for (source, binary, compiler, flags) in programs {
+    for number in 0..LIBRARIES {
+        let source = sources.join("workloads/libraries/library.c");
+        let own = [format!("-DNUMBER={number}"), format!("-Wl,-e,library_{number}_outer")];
+        programs.push((source, to.join(format!("library_{number}.so")), "gcc", LIBRARY, own.into()));
+    }
+    for (source, binary, compiler, flags, more) in programs {
         let newer = |a: &Path, b: &Path| -> Option<bool> {
             Some(a.metadata().ok()?.modified().ok()? > b.metadata().ok()?.modified().ok()?)
         };
         if newer(&binary, &source) != Some(true) {
-            sh::run(Command::new(compiler).args(flags).arg("-o").arg(&binary).arg(&source))?;
+            sh::run(Command::new(compiler).args(flags).args(more).arg("-o").arg(&binary).arg(&source))?;
         }
     }
     Ok(())
