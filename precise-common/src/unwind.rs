@@ -323,8 +323,8 @@ impl End {
     /// The marker before the first without a program: the markers of the kernel are multiples of
     /// 128.
     const BASE: u64 = -2000_i64 as u64;
-    /// The marker before the first of program 0. The markers of the kernel are greater than those of
-    /// all programs.
+    /// The marker before the first of program 0. The markers of the kernel are greater than those
+    /// of all programs.
     const PROGRAMS: u64 = -4090_i64 as u64;
     /// The number of markers of a program.
     const REASONS: u64 = 16;
@@ -335,8 +335,8 @@ impl End {
         Self::marker_of(self as u64, program::NONE as u64)
     }
 
-    /// Returns the entry that ends a chain with the reason of this number, unwound by the mappings of
-    /// this [`program`].
+    /// Returns the entry that ends a chain with the reason of this number, unwound by the mappings
+    /// of this [`program`].
     #[inline(always)]
     pub const fn marker_of(number: u64, program: u64) -> u64 {
         if program == program::NONE as u64 {

@@ -125,8 +125,8 @@ impl Sideband {
         self.cpus.len() * (1 + RING_PAGES) * page_size()
     }
 
-    /// Returns the records that arrived since the last call, sorted by time: none of a later call is
-    /// older.
+    /// Returns the records that arrived since the last call, sorted by time: none of a later call
+    /// is older.
     pub fn take(&mut self) -> Vec<IdentifiedRecord> {
         // While one ring is read, the others go on.
         let now = monotonic_ns();

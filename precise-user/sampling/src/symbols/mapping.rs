@@ -384,8 +384,8 @@ impl AddressSpace {
         }
     }
 
-    /// Returns the newest mapping of code that held `address` in `window`. If there was none, returns
-    /// the newest mapping of any kind.
+    /// Returns the newest mapping of code that held `address` in `window`. If there was none,
+    /// returns the newest mapping of any kind.
     pub fn find_code(&self, address: u64, window: &Range<u64>) -> Option<Mapping> {
         let newest = self.find(address, window).map(|(mapping, _)| mapping)?;
         if newest.executable {

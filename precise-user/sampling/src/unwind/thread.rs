@@ -23,7 +23,8 @@ const START: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 /// How long the end of a run waits for the thread.
 const END: Duration = Duration::from_secs(1);
-/// Maximum number of records that wait or are being applied. Those of a fork storm are dropped and counted.
+/// Maximum number of records that wait or are being applied. Those of a fork storm are dropped and
+/// counted.
 const MAX_WAITING: usize = 1 << 16;
 
 /// What the thread is told.

@@ -162,8 +162,8 @@ pub(crate) fn cut(chain: &mut Frames, site: impl Fn(u64) -> Option<ReturnSite>) 
     }
     if let Some(wrong) = wrong {
         chain.frames.truncate(wrong);
-        // The callers of a program that is not known yet are a guess, which was wrong. Where there is
-        // no code, the program may have found that too.
+        // The callers of a program that is not known yet are a guess, which was wrong. Where there
+        // is no code, the program may have found that too.
         let known = matches!(end, ChainEnd::NotYet | ChainEnd::NoRegion);
         chain.end = Some(if known { end } else { ChainEnd::NoCall });
     }
