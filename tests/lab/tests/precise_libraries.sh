@@ -10,7 +10,7 @@ if [ "$LAB_VENDOR" = intel ]; then event=loads period=20000; else event=ibs_op//
 # The two programs and what they start; on 6.1, IBS counts per CPU only.
 if [ "$LAB_VENDOR-$LAB_KERNEL" = amd-6.1 ]; then whose=-a period=160000; else whose=; fi
 # Emulation is slow: the tables of the programs take seconds, and so do the names at the end.
-arguments=". 6 10 512 64 4"
+arguments=". 9 10 512 64 4"
 echo "export LD_BIND_NOW=1; ./libraries $arguments >rate.txt & ./steady $arguments & wait; sleep 4" >programs.sh
 precise_record libraries $whose -g -e $event -c $period -- bash programs.sh
 read -r _ maps _ ms <rate.txt
@@ -56,7 +56,8 @@ BEGIN {
 	for (at = 2; at <= count; at++)
 		if (frame[at] in callers && frame[at - 1] !~ callers[frame[at]] && frame[at - 1] !~ /^\[chain ends/)
 			wrong(frame[at - 1] " does not call " frame[at])
-	if (/;steady_/ && reason != "whole") wrong("not whole")
+	# On a machine that is busy with other guests, the tables may be made only when the program calls already.
+	if (/;steady_/ && reason != "whole" && reason != "program not known yet") wrong("not whole")
 	group = frame[1]
 	if (match($0, /library_[0-9]/)) group = substr($0, RSTART, RLENGTH)
 	if (/mapping replaced/) group = "replaced"
