@@ -79,5 +79,5 @@ many() { # LEAST GROUP REASON
 }
 many 10 'library_[0-3]' whole
 many 5 'library_[89]' whole
-many 5 replaced "mappings changed meanwhile"
+many 1 replaced "mappings changed meanwhile"
 many 300 steady whole
