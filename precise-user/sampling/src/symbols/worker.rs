@@ -213,9 +213,9 @@ impl Symbolizer {
         self.receive(sent)
     }
 
-    /// Asks `queries` in batches of [`BATCH`]. Each is sent before `take` gets the answer to the last
-    /// one, so that the thread has work meanwhile. `take` also gets what `fact` says of each query,
-    /// and no answer if the thread has died.
+    /// Asks `queries` in batches of [`BATCH`]. Each is sent before `take` gets the answer to the
+    /// last one, so that the thread has work meanwhile. `take` also gets what `fact` says of each
+    /// query, and no answer if the thread has died.
     fn ask_in_batches<Q, F, T>(
         &mut self,
         queries: Vec<Q>,
