@@ -49,8 +49,8 @@ pub fn sample(
     // Nothing more happens while the two end one after the other.
     signal(&running, libc::SIGSTOP);
     std::thread::sleep(Duration::from_millis(100));
-    interrupt(ours).context("precise")?;
-    interrupt(theirs).context("perf record")?;
+    end(ours).context("precise")?;
+    end(theirs).context("perf record")?;
     let sampled = SampledByBoth { precise: of_precise(&capture)?, perf: of_perf(&recording)? };
     std::fs::remove_file(&recording)?;
     drop(running);
@@ -67,6 +67,15 @@ pub fn quiet(command: &mut Command) -> Result<KillOnDrop> {
 pub fn signal(to: &KillOnDrop, signal: libc::c_int) {
     // SAFETY: the child has not been waited for, so the process id is its own.
     unsafe { libc::kill(to.id().cast_signed(), signal) };
+}
+
+/// Interrupts a profiler, unless it has ended with the program that it sampled.
+fn end(mut running: KillOnDrop) -> Result<()> {
+    match running.try_wait()? {
+        Some(status) => ensure!(status.success(), "it has ended with {status}"),
+        None => drop(interrupt(running)?),
+    }
+    Ok(())
 }
 
 /// Interrupts a profiler. Returns the time until its end.
