@@ -194,8 +194,10 @@ pub fn promtool() -> Result<PathBuf> {
 }
 
 fn of_setup(file: &str) -> Result<PathBuf> {
-    let test = std::env::current_exe()?;
-    let target = test.ancestors().nth(3).context("a test lies in target/PROFILE/deps")?;
+    // A test lies in target/PROFILE/deps, and a measurement in target/PROFILE.
+    let program = std::env::current_exe()?;
+    let profile = program.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
+    let target = profile.and_then(Path::parent).context("a program lies in target/PROFILE")?;
     let file = target.join(file);
     ensure!(file.exists(), "{} is missing: `cargo xtask setup` makes it", file.display());
     Ok(file)
