@@ -28,9 +28,9 @@ const FEATURES: std::ops::Range<usize> = 72..104;
 /// How large a recording is.
 #[derive(Clone, Copy, Debug)]
 pub enum Size {
-    /// At least so many bytes.
+    /// At least this number of bytes.
     Bytes(u64),
-    /// At least so many samples.
+    /// At least this number of samples.
     Samples(u64),
 }
 

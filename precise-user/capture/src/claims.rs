@@ -3,8 +3,8 @@
 //!
 //! The parquet crate allocates what a page's header asks for. 200 KB can so ask for gigabytes,
 //! because a page of equal bytes compresses to almost nothing. This module therefore walks over the
-//! headers by itself. They are in Thrift's compact protocol, of which it reads the structure and a
-//! few numbers.
+//! headers by itself. They are in Thrift's compact protocol; it reads their structure and a few
+//! numbers.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! Some columns of a capture, without making rows of the model: for whoever adds up many captures.
+//! Some columns of a capture, without making rows of the model: for sums over many captures.
 
 use std::sync::Arc;
 

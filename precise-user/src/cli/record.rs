@@ -120,12 +120,17 @@ impl RecordArguments {
     fn reads(&self, meta: &Meta) -> Projection {
         let printed = self.shape.reads_printed(meta).and(idle::reads(meta));
         match &self.plot {
-            Some(_) => HeatmapView
-                .reads(&OptionValues::defaults(HeatmapView.description().options), meta)
-                .map_or(Projection::EVERYTHING, |all| all.and(printed)),
+            Some(_) => {
+                HeatmapView.reads(&plot_values(), meta).map_or(Projection::EVERYTHING, |all| all.and(printed))
+            }
             None => printed,
         }
     }
+}
+
+/// Returns the options of the heatmap that `--plot` draws.
+fn plot_values() -> OptionValues {
+    OptionValues::defaults(HeatmapView.description().options)
 }
 
 /// Records, writes the capture, and prints the report.
@@ -195,7 +200,7 @@ fn show(
 /// Draws the heatmap of a capture.
 fn draw(capture: &Capture, plot: &Path, quiet: bool) -> Result<(), Failure> {
     let mut code = LocalFiles::here();
-    let values = OptionValues::defaults(HeatmapView.description().options);
+    let values = plot_values();
     let width = values.number("width").map_err(no_answer)?;
     match HeatmapView.answer(&mut Input::of(capture, &mut code), &values) {
         // A capture without samples to draw is not a failure of the run; the ledger shows where the

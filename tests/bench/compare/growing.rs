@@ -50,13 +50,13 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
             growth.with(name, move |at| recorder_of(&setting, SPREAD[at], cgroups))
         });
 
-    let note = "CPU time of a run of a second, from its start to its end, of a process that has so many mappings \
-                of its program.";
+    let note = "CPU time of a run of a second, from its start to its end, of a process that has this number \
+                of mappings of its program.";
     let mappings = Growth::new("Mappings of a process", "ms", note, "mappings", &MAPPINGS);
     let shared = Rc::clone(setting);
     let mappings = mappings.with("precise", move |at| mapped(&shared, MAPPINGS[at]));
 
-    let note = "A page fault that the last of so many terms rejects, and the others let pass.";
+    let note = "A page fault that the last of the terms rejects, and the others let pass.";
     let slots = Growth::new("Terms of a filter", "ns per operation", note, "terms", &SLOTS);
     let shared = Rc::clone(setting);
     let slots = slots.with("precise", move |at| rejected(&shared, SLOTS[at]));

@@ -12,11 +12,12 @@ use precise_tests::large_recording::{self, Addresses, Size};
 use super::part::Part;
 use super::question::{Question, words};
 use super::setting::Setting;
-use super::tool::{Tool, newer_perf};
+use super::tool::Tool;
 
 /// The size of the recording of loads at few addresses.
 const FEW: Size = Size::Bytes(1 << 30);
-/// That of the other: perf 6.1 takes 11 GB of memory and four minutes for a recording of 1 GB.
+/// The size of the recording of loads at different addresses. For one of 1 GB, perf 6.1 takes 11 GB
+/// of memory and four minutes.
 const DIFFERENT: Size = Size::Samples(3_000_000);
 
 /// What perf is asked of a recording, with precise's way to the same answer.
@@ -96,10 +97,9 @@ fn question(setting: &Rc<Setting>, asked: &Asked, title: &str) -> [Question; 2] 
     let mut time = Question::new(title, "s", note);
     let mut memory = Question::new("The same: memory", "MB", "That of the largest process.");
     let precise = asked.precise.iter().map(|text| setting.command(Tool::Precise, text)).collect();
-    let perf = |program: &str| vec![[program.to_owned()].into_iter().chain(words(asked.perf)).collect()];
-    let newer = newer_perf().map(|path| path.display().to_string()).unwrap_or_default();
-    let commands: [(Tool, Vec<Vec<String>>); 3] =
-        [(Tool::Precise, precise), (Tool::Perf, perf("perf")), (Tool::NewerPerf, perf(&newer))];
+    let perf = vec![words(&format!("perf {}", asked.perf))];
+    let newer = vec![setting.command(Tool::NewerPerf, asked.perf)];
+    let commands = [(Tool::Precise, precise), (Tool::Perf, perf), (Tool::NewerPerf, newer)];
     for (tool, commands) in commands {
         let peaks = Rc::new(RefCell::new(VecDeque::new()));
         let (setting, seen) = (Rc::clone(setting), Rc::clone(&peaks));

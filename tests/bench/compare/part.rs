@@ -16,7 +16,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Asks, or measures, in so many rounds.
+    /// Asks, or measures, in this number of rounds.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use precise_tests::usage::Usage;
 
 use super::question::words;
-use super::tool::Tool;
+use super::tool::{Tool, newer_perf};
 use super::work::Work;
 
 /// What all questions share.
@@ -21,11 +21,14 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Returns the words of a command; those of precise are its arguments.
+    /// Returns the words of a command; those of precise and of the newer perf are its arguments.
     pub fn command(&self, tool: Tool, text: &str) -> Vec<String> {
-        let words = words(text);
-        let program = (tool == Tool::Precise).then(|| self.precise.display().to_string());
-        program.into_iter().chain(words).collect()
+        let program = match tool {
+            Tool::Precise => Some(self.precise.clone()),
+            Tool::NewerPerf => newer_perf(),
+            _ => None,
+        };
+        program.into_iter().map(|path| path.display().to_string()).chain(words(text)).collect()
     }
 
     /// Returns a command that runs in the folder.

@@ -13,10 +13,10 @@ use precise::model::digits::thousands;
 use super::part::Part;
 use super::question::{Question, words};
 use super::setting::Setting;
-use super::tool::{Tool, newer_perf};
+use super::tool::Tool;
 
-/// Functions of the program, in files of [`EACH`]: 94 MB. One of so many is called, and takes one
-/// page fault, at an address of its own.
+/// Functions of the program, in files of [`EACH`]: 94 MB. Every third one ([`ONE_OF`]) is called,
+/// and takes one page fault, at an address of its own.
 const FUNCTIONS: usize = 300_000;
 const EACH: usize = 5_000;
 const ONE_OF: usize = 3;
@@ -49,8 +49,7 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let import = setting.command(Tool::Precise, "import -q -o symbols.parquet symbols.data");
     let report = words("perf report --stdio -s sym -i symbols.data");
     let tool = words("addr2line -f -i -e large @symbols.addresses");
-    let mut lines = vec![newer_perf().map(|path| path.display().to_string()).unwrap_or_default()];
-    lines.extend(words("report --stdio -s sym,srcline -i symbols.data"));
+    let lines = setting.command(Tool::NewerPerf, "report --stdio -s sym,srcline -i symbols.data");
     let commands =
         [(Tool::Precise, import), (Tool::Perf, report), (Tool::NewerPerf, lines), (Tool::Addr2line, tool)];
     let question = commands.into_iter().fold(question, |question, (tool, command)| {
@@ -75,9 +74,7 @@ fn types(setting: &Rc<Setting>) -> Result<Question> {
     let command = setting.command(Tool::Precise, "types -i types.parquet");
     let asked = Rc::clone(setting);
     let question = question.with(Tool::Precise, vec![command], move |commands| asked.seconds(commands));
-    let Some(perf) = newer_perf() else { return Ok(question) };
-    let mut command = vec![perf.display().to_string()];
-    command.extend(words("annotate -i types.data --data-type --stdio"));
+    let command = setting.command(Tool::NewerPerf, "annotate -i types.data --data-type --stdio");
     let (asked, answer) = (Rc::clone(setting), Cell::new(None));
     Ok(question.with(Tool::NewerPerf, vec![command], move |commands| {
         let seconds = answer.get().map_or_else(|| asked.seconds(commands), Ok)?;

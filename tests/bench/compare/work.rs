@@ -179,8 +179,8 @@ int main(int count, char **arguments)
 }
 "#;
 
-/// Is many processes, each in the cgroup of its folder if there are any, that touch so many pages
-/// each second; or one process with so many mappings of its own program.
+/// Is many processes, each in the cgroup of its folder if there are any, that touch a number of
+/// pages each second; or one process with a number of mappings of its own program.
 const CROWD: &str = r#"#define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -288,7 +288,7 @@ impl Work {
         self.run_times(load, load.operations())
     }
 
-    /// Does the operation of a load so many times. Returns the nanoseconds of one.
+    /// Does the operation of a load `times` times. Returns the nanoseconds of one.
     ///
     /// # Errors
     ///
@@ -318,8 +318,8 @@ impl Work {
         (0..cpus).map(start).collect()
     }
 
-    /// Starts so many programs each second until the result is dropped, or as many as the machine
-    /// can.
+    /// Starts this number of programs each second until the result is dropped, or as many as the
+    /// machine can.
     ///
     /// # Errors
     ///

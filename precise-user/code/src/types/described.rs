@@ -84,7 +84,7 @@ pub struct Member {
     pub ty: TypeId,
     /// The number of bits, for a bit field.
     pub bits: Option<u64>,
-    /// What it is a part of.
+    /// The part that the member plays in its type.
     pub role: MemberRole,
 }
 

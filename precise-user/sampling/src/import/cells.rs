@@ -2,7 +2,7 @@
 //! completes the cells of its process, so that each cell is symbolized with the mappings of the
 //! time of its samples.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use precise_common::{
     cell::{Cell, CellKey},
@@ -74,16 +74,14 @@ pub(super) struct Cells {
 impl Cells {
     /// Adds a sample: when it was taken, and when its callers were. Returns whether the epoch must
     /// end.
-    pub fn add(&mut self, times: RangeInclusive<u64>, facts: &KeptFacts) -> bool {
-        // Clocks of two CPUs may differ a little.
-        let (first, last) = (*times.start(), *times.start().max(times.end()));
+    pub fn add(&mut self, time: u64, callers_at: u64, facts: &KeptFacts) -> bool {
         let process = self.processes.entry(facts.pid).or_insert_with(|| OfProcess {
-            first,
-            last,
+            first: time,
+            last: time,
             ..OfProcess::default()
         });
-        process.first = process.first.min(first);
-        process.last = process.last.max(last);
+        process.first = process.first.min(time);
+        process.last = process.last.max(time).max(callers_at);
         let made = &mut self.made;
         let stack = facts.chain.known().map_or(none::NOT_TAKEN, |chain| chain.id);
         let cell = process.cells.entry((facts.event, facts.cpu, facts.key, stack)).or_insert_with(|| {

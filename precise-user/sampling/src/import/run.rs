@@ -415,7 +415,7 @@ impl ImportRun<'_> {
         self.clock.latest = self.clock.latest.max(time);
         // A process that changes its mappings or its name makes rows in the middle of an epoch.
         let full = self.rows.len() > MAX_ROWS || self.names_grow();
-        if self.cells.add(time..=callers_at, facts) || full {
+        if self.cells.add(time, callers_at, facts) || full {
             self.odd.epochs_cut += 1;
             self.end_epoch(self.clock.latest.saturating_add(1))?;
             self.clock.begin = self.clock.latest.saturating_add(1);

@@ -30,6 +30,8 @@ use precise_records::record::MappedFileId;
 /// Maximum number of addresses that are looked up together. After each such batch, a run that is
 /// over may stop looking up names.
 const BATCH: usize = 1024;
+/// Minimum number of rows that are added up before there are cells for all of them.
+const MIN_ROWS: usize = 1 << 16;
 
 /// Options of an [`Assembler`].
 #[derive(Clone, Debug)]
@@ -234,10 +236,16 @@ impl Assembler {
         let data = self.locate_data(cells, processes);
         let stacks = self.locate_stacks(cells, processes, &code);
         let cgroup_names = self.cgroup_names(cells);
-        let mut rows = Vec::with_capacity(cells.cells.len());
+        let mut rows = Vec::new();
+        let mut full = MIN_ROWS;
         let mut processes_seen: FxHashMap<(u32, Option<u64>), Name> = FxHashMap::default();
         let mut threads_seen: FxHashMap<(u32, u32), Name> = FxHashMap::default();
         for (index, (cpu, cell)) in cells.cells.iter().enumerate() {
+            // Cells of many CPUs may be one row.
+            if rows.len() >= full {
+                fold::add_up(&mut rows);
+                full = MIN_ROWS.max(2 * rows.len());
+            }
             let key = &cell.key;
             let process = if self.has(Dimension::Process) || self.has(Dimension::Thread) {
                 *processes_seen.entry((key.pid(), images[index])).or_insert_with(|| {

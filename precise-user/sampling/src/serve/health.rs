@@ -1,5 +1,5 @@
-//! Whether the run goes on: `/healthz` and `/readyz`, for whoever starts it again or sends clients
-//! to it.
+//! Whether the run goes on: `/healthz` and `/readyz`, for the service manager that starts it again,
+//! and for the load balancer that sends clients to it.
 
 use std::time::{Duration, Instant};
 

@@ -137,11 +137,6 @@ impl<T: Clone> Spaces<T> {
         self.mappings -= before - space.maps.len();
     }
 
-    /// Forgets a process whose mappings are not known any more.
-    pub fn forget(&mut self, pid: u32) {
-        self.remove(pid);
-    }
-
     /// Applies a record of the sideband. Returns the process whose mappings it changed.
     pub fn apply(&mut self, entry: &IdentifiedRecord) -> Option<u32> {
         match &entry.record {
@@ -179,14 +174,14 @@ impl<T: Clone> Spaces<T> {
             None => task.pid == task.tid,
         };
         gone.then(|| {
-            self.remove(task.pid);
+            self.forget(task.pid);
             task.pid
         })
     }
 
     /// Replaces a process by one that has these mappings.
     fn begin(&mut self, pid: u32, program: u8, maps: Vec<CodeMapping<T>>, threads: Option<u32>) {
-        self.remove(pid);
+        self.forget(pid);
         self.generation += 1;
         let fits = self.mappings + maps.len() <= self.limit;
         self.refused += if fits { 0 } else { maps.len() as u64 };
@@ -195,7 +190,8 @@ impl<T: Clone> Spaces<T> {
         self.by_pid.insert(pid, Space { generation: self.generation, program, maps, threads });
     }
 
-    fn remove(&mut self, pid: u32) {
+    /// Forgets a process: it has exited, or its mappings are not known any more.
+    pub fn forget(&mut self, pid: u32) {
         if let Some(space) = self.by_pid.remove(&pid) {
             self.mappings = self.mappings.saturating_sub(space.maps.len());
         }

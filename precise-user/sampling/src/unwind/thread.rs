@@ -46,7 +46,7 @@ impl CodeChanges {
     fn add(&mut self, later: Self) {
         if !later.unknown.is_empty() {
             self.records
-                .retain(|entry| process(&entry.record).is_none_or(|pid| !later.unknown.contains(&pid)));
+                .retain(|entry| whose_code(&entry.record).is_none_or(|pid| !later.unknown.contains(&pid)));
             self.unknown.extend(later.unknown);
         }
         self.records.extend(later.records);
@@ -139,7 +139,7 @@ impl Unwinder {
         }
         if self.waiting.load(Ordering::Relaxed) + records.len() > MAX_WAITING {
             self.dropped += records.len() as u64;
-            self.unknown.extend(records.iter().filter_map(|entry| process(&entry.record)));
+            self.unknown.extend(records.iter().filter_map(|entry| whose_code(&entry.record)));
             return;
         }
         let weight = records.len() + 1;
@@ -212,11 +212,11 @@ impl Worker {
     }
 }
 
-/// Returns the process whose code a record changes.
-fn process(record: &Record) -> Option<u32> {
+/// Returns the process whose code a record changes; `None` if it changes none.
+fn whose_code(record: &Record) -> Option<u32> {
     match record {
-        Record::Mmap(map) | Record::Mmap2(map) => Some(map.pid),
-        Record::Comm { pid, .. } => Some(*pid),
+        Record::Mmap(map) | Record::Mmap2(map) => map.executable.then_some(map.pid),
+        Record::Comm { pid, exec, .. } => exec.then_some(*pid),
         Record::Fork(task) | Record::Exit(task) => Some(task.pid),
         _ => None,
     }
@@ -224,28 +224,19 @@ fn process(record: &Record) -> Option<u32> {
 
 /// Returns whether a record changes the code of a process.
 pub(crate) fn concerns_code(record: &Record) -> bool {
-    match record {
-        Record::Mmap(map) | Record::Mmap2(map) => map.executable,
-        Record::Comm { exec, .. } => *exec,
-        Record::Fork(_) | Record::Exit(_) => true,
-        _ => false,
-    }
+    whose_code(record).is_some()
 }
 
-/// Returns whether a record is of a process that is followed. A process that one of these starts is
-/// followed too.
+/// Returns whether a record changes the code of a process that is followed. A process that one of
+/// these starts is followed too.
 fn is_of(family: &mut Option<FxHashSet<u32>>, record: &Record) -> bool {
     let Some(family) = family else { return true };
-    match record {
-        Record::Mmap(map) | Record::Mmap2(map) => family.contains(&map.pid),
-        Record::Comm { pid, .. } => family.contains(pid),
-        Record::Fork(task) if family.contains(&task.ppid) => {
-            family.insert(task.pid);
-            true
-        }
-        Record::Fork(task) | Record::Exit(task) => family.contains(&task.pid),
-        _ => false,
+    if let Record::Fork(task) = record
+        && family.contains(&task.ppid)
+    {
+        family.insert(task.pid);
     }
+    whose_code(record).is_some_and(|pid| family.contains(&pid))
 }
 
 #[cfg(test)]
@@ -269,7 +260,7 @@ mod tests {
         };
         let mut all = changes(&[1, 2, 3], &[], 10);
         all.add(changes(&[2, 4], &[2, 3], 20));
-        let pids: Vec<_> = all.records.iter().filter_map(|entry| process(&entry.record)).collect();
+        let pids: Vec<_> = all.records.iter().filter_map(|entry| whose_code(&entry.record)).collect();
         assert_eq!((pids, all.until, all.weight), (vec![1, 2, 4], 20, 7));
         assert_eq!(all.unknown, FxHashSet::from_iter([2, 3]));
     }
