@@ -41,6 +41,12 @@ const fn slot_offset(index: usize, field: usize) -> u64 {
     (offset_of!(Config, slots) + index * size_of::<FilterSlot>() + field) as u64
 }
 
+/// Returns whether the run has no filter.
+#[inline(always)]
+pub fn is_empty() -> bool {
+    asks!(at slot_offset(0, offset_of!(FilterSlot, operand)) as usize, QuestionTest::Is(operand::NONE))
+}
+
 /// Runs the filter. The error is a word of the ledger: the counter of the first clause that the
 /// sample fails, or of samples that cannot be read.
 #[inline(always)]

@@ -24,9 +24,9 @@ pub fn of<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<Cel
         result.cgroup = sample.cgroup()?;
     }
     if asks!(key, has key::TID) {
-        result.process = sample.pid_tid()?;
+        result.process = facts.ids;
     } else if asks!(key, has key::PID) {
-        result.process = sample.pid_tid()? & !0xffff_ffff;
+        result.process = facts.ids & !0xffff_ffff;
     }
     let mut class = 0;
     if asks!(key, has key::DATA_SRC) {

@@ -55,18 +55,17 @@ impl CpuCounters {
         unsafe { (&raw const self.0[LEASE]).read_volatile() }
     }
 
-    /// Returns whether the run leaves out the profiler's own samples and this is one of them;
-    /// `None` if the sample cannot be read. Asked only about samples that passed the filter, so
-    /// that rejecting costs nothing more.
+    /// Returns whether the run leaves out the profiler's own samples and this is one of them, by
+    /// its ids. Asked only about samples that passed the filter, so that rejecting costs nothing more.
     #[inline(always)]
-    pub fn is_own<A: KernelRead>(&self, sample: &SampleContext<A>) -> Option<bool> {
+    pub fn is_own(&self, ids: u64) -> bool {
         if !asks!(source, has source::REJECT_OWN) {
-            return Some(false);
+            return false;
         }
-        let pid = sample.pid()?;
+        let pid = ids >> 32;
         // SAFETY: as for the lease.
         let helpers = unsafe { (&raw const self.0[OWN]).read_volatile() };
-        Some(pid == config!(own) || own::has(helpers, pid))
+        pid == config!(own) || own::has(helpers, pid)
     }
 
     /// Returns whether user space has renewed the lease in time. See [`TICK`].

@@ -12,7 +12,7 @@ use aya_ebpf::{
     helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel},
 };
 use precise_common::{
-    config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, source},
+    config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, promote, source},
     data_src::DataSource,
     ibs::OutcomeBits,
     sample_bits,
@@ -198,6 +198,8 @@ pub struct SampleContext<A> {
 
 /// The facts of a sample that passed the filter.
 pub struct Facts {
+    /// What [`SampleContext::ids`] returned.
+    pub ids: u64,
     /// Precise instruction address.
     pub ip: u64,
     /// Number of events that the sample stands for.
@@ -227,19 +229,27 @@ impl<A: KernelRead> SampleContext<A> {
         Self { ctx: ctx.cast(), kernel_ctx, data, access: PhantomData }
     }
 
-    /// Reads all facts that the run uses.
+    /// Reads all facts that the run uses; `ids` are those of [`Self::ids`].
     #[inline(always)]
-    pub fn facts(&self) -> Option<Facts> {
+    pub fn facts(&self, ids: u64) -> Option<Facts> {
         // Several facts may come from the registers of IBS, so the registers are read once. Not an
         // `Option`: the compiler keeps its content on the stack where there is none, and the
         // verifier refuses to store a register that was never set.
-        let mut record = TaggedFacts { outcome: OutcomeBits(0), latency: 0, target: 0 };
-        let is_tagged = (asks!(key, has key::OUTCOME)
+        let (is_tagged, record) = if asks!(key, has key::OUTCOME)
             || asks!(key, has key::WIDTH)
             || asks!(source, has source::OF_BRANCH)
-            || asks!(source, has source::IBS_FETCH))
-            && ibs::read::<A>(self.ctx, &mut record);
+            || asks!(source, has source::IBS_FETCH)
+        {
+            let mut record = TaggedFacts::NONE;
+            let is_tagged = ibs::read::<A>(self.ctx, &mut record);
+            (is_tagged, record)
+        } else {
+            // Not the same words of the stack as above: clearing them is a call, of a function that
+            // writes byte after byte.
+            (false, TaggedFacts::NONE)
+        };
         Some(Facts {
+            ids,
             ip: self.ip()?,
             period: self.period(),
             address: if asks!(fields, has field::ADDRESS) {
@@ -321,7 +331,7 @@ impl<A: KernelRead> SampleContext<A> {
     /// Returns the facts from the raw record of an IBS event; `None` if there is no record.
     #[inline(always)]
     pub fn tagged(&self) -> Option<TaggedFacts> {
-        let mut tagged = TaggedFacts { outcome: OutcomeBits(0), latency: 0, target: 0 };
+        let mut tagged = TaggedFacts::NONE;
         if ibs::read::<A>(self.ctx, &mut tagged) { Some(tagged) } else { None }
     }
 
@@ -393,13 +403,18 @@ impl<A: KernelRead> SampleContext<A> {
         }
     }
 
-    /// Returns the process id, as in [`Self::pid_tid`].
+    /// Returns the ids of [`Self::pid_tid`] if anything needs them that is done for a sample that
+    /// passed the filter; otherwise 0. They are read once, because a helper may have to be called.
     #[inline(always)]
-    pub fn pid(&self) -> Option<u64> {
-        if asks!(likely source, has source::TID_FROM_SAMPLE) {
-            A::u32(self.data, config!(offsets.tid_entry)).map(u64::from)
+    pub fn ids(&self) -> Option<u64> {
+        if asks!(likely key, has key::PID)
+            || asks!(source, has source::REJECT_OWN)
+            || asks!(key, has key::TID)
+            || asks!(promote, has promote::ON)
+        {
+            self.pid_tid()
         } else {
-            Some(bpf_get_current_pid_tgid() >> 32)
+            Some(0)
         }
     }
 

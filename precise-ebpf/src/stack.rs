@@ -30,12 +30,12 @@ use crate::{
 #[map]
 static STACKS: Array<StackSlot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// Returns the id of the sample's call chain, after adding it to the half of the table that the
-/// lease names. If there is no chain, returns the reason ([`none`]).
+/// Returns the id of the call chain of a sample of the process `pid`, after adding it to the half
+/// of the table that the lease names. If there is no chain, returns the reason ([`none`]).
 ///
 /// Not inlined, so that runs without chains have the registers of `aggregate` for themselves.
 #[inline(never)]
-pub fn of<A: KernelRead>(ctx: *mut c_void, lease: u64) -> u64 {
+pub fn of<A: KernelRead>(ctx: *mut c_void, pid: u32, lease: u64) -> u64 {
     let sample = SampleContext::<A>::open(ctx);
     let Some(kernels) = sample.callchain() else { return none::UNREADABLE };
     if kernels == 0 {
@@ -67,10 +67,9 @@ pub fn of<A: KernelRead>(ctx: *mut c_void, lease: u64) -> u64 {
         if asks!(source, has source::CALLS_FOR_CHAIN) {
             length = kernel_part(own, length);
         }
-        let Some(pid) = sample.pid() else { return none::UNREADABLE };
         // SAFETY: in the buffer, as above.
         unsafe { own.add(chain::LENGTH).write(length) };
-        unwind::add(cpu, pid as u32);
+        unwind::add(cpu, pid);
         // SAFETY: as above; volatile because the call has written it.
         length = at_most_entries(unsafe { own.add(chain::LENGTH).read_volatile() });
     }

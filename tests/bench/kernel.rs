@@ -19,7 +19,7 @@ use std::{
 use anyhow::Context as _;
 use precise::kernel::{
     event::{Encoding, OpenRequest, Rate, Scope, WantedFields},
-    program::{ProgramOptions, ReadPath},
+    program::{Prepared, ProgramOptions, ReadPath},
     sampler::Sampler,
 };
 use precise_common::config::{Config, FilterSlot, compare, field, key, operand, source};
@@ -142,8 +142,7 @@ fn options(config: Config) -> ProgramOptions {
         config,
         slots: 8192,
         stacks: if has_chains(&config) { 1024 } else { 0 },
-        cgroup_from_sample: true,
-        time_from_sample: false,
+        prepared: Prepared { cgroup: true, ..Prepared::default() },
         read_path: Some(ReadPath::Direct),
         unwind: None,
         other: None,

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use precise::{
     kernel::{
         event::{Encoding, OpenRequest, Rate, Scope, WantedFields},
-        program::ProgramOptions,
+        program::{Prepared, ProgramOptions},
         sampler::Sampler,
     },
     machine::{MachineInfo, Root},
@@ -28,8 +28,7 @@ fn main() -> Result<()> {
         config: Config { key: key::IP | key::ADDRESS | key::PID, fields: field::ADDRESS, ..Config::EMPTY },
         slots: 8192,
         stacks: 0,
-        cgroup_from_sample: false,
-        time_from_sample: false,
+        prepared: Prepared::default(),
         read_path: None,
         unwind: None,
         other: None,

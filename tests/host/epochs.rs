@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use precise::{
     kernel::{
         event::{Encoding, OpenRequest, Rate, Scope, WantedFields},
-        program::ProgramOptions,
+        program::{Prepared, ProgramOptions},
         sampler::Sampler,
     },
     machine::{MachineInfo, Root},
@@ -57,8 +57,7 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
         },
         slots: 1024,
         stacks: 0,
-        cgroup_from_sample: false,
-        time_from_sample: false,
+        prepared: Prepared::default(),
         read_path: None,
         unwind: None,
         other: None,

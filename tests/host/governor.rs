@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use precise::kernel::event::{Encoding, OpenRequest, Rate, Scope, WantedFields};
-use precise::kernel::program::{ProgramOptions, ReadPath};
+use precise::kernel::program::{Prepared, ProgramOptions, ReadPath};
 use precise::kernel::sampler::Sampler;
 use precise::machine::{MachineInfo, Root};
 use precise::model::{Capture, EventInfo, Ledger};
@@ -449,8 +449,7 @@ impl Own {
             config: Config { source: timer, ..Config::EMPTY },
             slots: 16,
             stacks: 0,
-            cgroup_from_sample: false,
-            time_from_sample: false,
+            prepared: Prepared::default(),
             read_path: Some(read_path),
             unwind: None,
             other: None,

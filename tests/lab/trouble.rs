@@ -8,7 +8,7 @@ use std::{io, ptr};
 use anyhow::{Context, Result, bail, ensure};
 use precise::kernel::{
     event::{self, Encoding, OpenRequest, Rate, WantedFields},
-    program::{Program, ProgramOptions},
+    program::{Prepared, Program, ProgramOptions},
 };
 use precise_common::{
     config::{Config, field, key},
@@ -63,8 +63,7 @@ fn batch(wakeup: u32, words: &[OsString]) -> Result<()> {
         config: Config { key: key::ADDRESS, fields: all, ..Config::EMPTY },
         slots: 8192,
         stacks: 0,
-        cgroup_from_sample: false,
-        time_from_sample: false,
+        prepared: Prepared::default(),
         read_path: None,
         unwind: None,
         other: None,

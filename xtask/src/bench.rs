@@ -79,7 +79,8 @@ enum Bench {
         #[arg(long, default_value_t = 6)]
         rounds: usize,
 
-        /// Only these chapters: slowdown, profiler, growth, symbols, imports, views, table, paper
+        /// Only these chapters: slowdown, program, profiler, growth, symbols, imports, views,
+        /// table, paper
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
 

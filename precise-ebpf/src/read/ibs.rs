@@ -23,6 +23,11 @@ pub struct TaggedFacts {
     pub target: u64,
 }
 
+impl TaggedFacts {
+    /// What is known without a record.
+    pub const NONE: Self = Self { outcome: OutcomeBits(0), latency: 0, target: 0 };
+}
+
 /// `perf_raw_frag.data`, followed by `.size`, which is packed.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]

@@ -17,6 +17,9 @@ use precise_model::{CpuId, KernelVersion, Machine, Node, parse_cpu_list};
 /// thousand CPUs.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
+/// The number of the initial pid namespace (`PID_NS_INIT_INO`, include/uapi/linux/nsfs.h).
+const INITIAL_PIDS: &str = "pid:[4026531836]";
+
 /// The directory that stands for `/`: `/` itself on a live machine, otherwise a recorded tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root(pub PathBuf);
@@ -55,6 +58,13 @@ impl Root {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Returns whether this process is in the initial pid namespace, in which the kernel knows all
+    /// processes.
+    pub fn has_initial_pids(&self) -> bool {
+        let namespace = fs::read_link(self.path("/proc/self/ns/pid"));
+        namespace.is_ok_and(|namespace| namespace.as_os_str() == INITIAL_PIDS)
     }
 
     /// Returns whether this root is the running machine itself.

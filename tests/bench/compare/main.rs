@@ -4,6 +4,7 @@
 //! slower for a minute is slower for all of them. What is compared are differences and ratios
 //! within a round; what is printed are their medians.
 
+mod commands;
 mod growing;
 mod growth;
 mod imports;
@@ -11,6 +12,7 @@ mod kernel_table;
 mod page;
 mod paper;
 mod part;
+mod program_time;
 mod question;
 mod running;
 mod setting;
@@ -39,11 +41,16 @@ use work::Work;
 const USAGE: &str = "usage: bench-compare PRECISE all|quick|CHAPTER[,CHAPTER …] ROUNDS [PAGE]";
 
 /// The chapters of the page, in its order.
-const CHAPTERS: [Chapter; 8] = [
+const CHAPTERS: [Chapter; 9] = [
     Chapter {
         name: "slowdown",
         title: "What a sample costs the program",
         parts: |setting| Ok(slowdown::questions(setting).into_iter().map(Part::Question).collect()),
+    },
+    Chapter {
+        name: "program",
+        title: "What the eBPF program takes",
+        parts: |setting| Ok(program_time::questions(setting).into_iter().map(Part::Question).collect()),
     },
     Chapter {
         name: "profiler",
@@ -122,7 +129,7 @@ fn quick(setting: &Rc<Setting>, rounds: usize) -> Result<ExitCode> {
     let questions = slowdown::questions(setting).into_iter().chain(user_space::questions(setting));
     let mut worse = Vec::new();
     for mut question in questions.filter(|question| question.limit.is_some()) {
-        question.contenders.retain(|contender| contender.tool != Tool::Bpftrace);
+        question.contenders.retain(|contender| !contender.tool.is_bpftrace());
         ensure!(question.of(Tool::Perf).is_some(), "perf is not installed: `cargo xtask setup` installs it");
         for _ in 0..TIMES {
             question.ask(rounds)?;

@@ -30,10 +30,7 @@ impl Running {
         let child = started.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut running = KillOnDrop::from(child.with_context(|| command.join(" "))?);
         // Nothing that all of them print says that they sample.
-        std::thread::sleep(match tool {
-            Tool::Bpftrace => Duration::from_secs(3),
-            _ => Duration::from_secs(1),
-        });
+        std::thread::sleep(Duration::from_secs(if tool.is_bpftrace() { 3 } else { 1 }));
         if let Some(status) = running.try_wait()? {
             bail!("`{}` ended at once: {status}", command.join(" "));
         }

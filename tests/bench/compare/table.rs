@@ -15,11 +15,16 @@ impl Question {
         Some(&contender.values)
     }
 
-    /// Returns what a tool costs in each round: its value, less that without a profiler if there is
-    /// one.
+    /// Returns what all others are compared with: the run without a profiler, or with an empty
+    /// program; `None` if both were not asked.
+    fn baseline(&self) -> Option<Tool> {
+        [Tool::None, Tool::EmptyProgram].into_iter().find(|tool| self.of(*tool).is_some())
+    }
+
+    /// Returns what a tool costs in each round: its value, less the baseline if there is one.
     fn costs(&self, tool: Tool) -> Option<Vec<f64>> {
         let values = self.of(tool)?;
-        Some(match self.of(Tool::None) {
+        Some(match self.baseline().and_then(|tool| self.of(tool)) {
             Some(without) => values.iter().zip(without).map(|(value, without)| value - without).collect(),
             None => values.to_vec(),
         })
@@ -49,7 +54,8 @@ impl Question {
         if !self.note.is_empty() {
             out += &format!("{}\n\n", filled(self.note));
         }
-        let added = self.of(Tool::None).is_some();
+        let baseline = self.baseline();
+        let added = baseline.is_some();
         let _ = write!(out, "| | {} | quartiles |", self.unit);
         out += if added {
             " added | precise : this |\n| --- | --- | --- | --- | --- |\n"
@@ -68,15 +74,14 @@ impl Question {
                 quartiles[1]
             );
             if added {
-                let cost = if tool == Tool::None { None } else { self.costs(tool) };
+                let cost = if baseline == Some(tool) { None } else { self.costs(tool) };
                 let cost = cost.and_then(|costs| median(&costs));
                 let _ = write!(out, " {} |", cost.map_or(String::new(), number));
             }
-            let ratio = match tool {
-                Tool::None | Tool::Precise => String::new(),
-                peer => {
-                    self.ratio(peer).map_or("lost in the noise".to_owned(), |ratio| format!("{ratio:.2}"))
-                }
+            let ratio = if tool == Tool::Precise || baseline == Some(tool) {
+                String::new()
+            } else {
+                self.ratio(tool).map_or("lost in the noise".to_owned(), |ratio| format!("{ratio:.2}"))
             };
             let _ = writeln!(out, " {ratio} |");
         }

@@ -20,6 +20,8 @@ pub enum Tool {
     NewerPerf,
     /// bpftrace.
     Bpftrace,
+    /// An eBPF program that does nothing, which bpftrace attaches.
+    EmptyProgram,
     /// addr2line of binutils.
     Addr2line,
     /// DuckDB, from Python.
@@ -37,10 +39,16 @@ impl Tool {
             Self::Perf => "perf",
             Self::NewerPerf => "newer perf",
             Self::Bpftrace => "bpftrace",
+            Self::EmptyProgram => "an empty program",
             Self::Addr2line => "addr2line",
             Self::DuckDb => "DuckDB",
             Self::HashMap => "hash map",
         }
+    }
+
+    /// Whether it is bpftrace, which takes seconds to start.
+    pub const fn is_bpftrace(self) -> bool {
+        matches!(self, Self::Bpftrace | Self::EmptyProgram)
     }
 
     /// Whether it can be run here.
@@ -49,7 +57,7 @@ impl Tool {
             Self::None | Self::Precise | Self::HashMap => true,
             Self::Perf => program::exists("perf"),
             Self::NewerPerf => newer_perf().is_some(),
-            Self::Bpftrace => program::exists("bpftrace"),
+            Self::Bpftrace | Self::EmptyProgram => program::exists("bpftrace"),
             Self::Addr2line => program::exists("addr2line"),
             Self::DuckDb => program::python().is_ok(),
         }

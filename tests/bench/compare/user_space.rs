@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::commands::{Filter, by_fault, by_timer};
 use super::question::{Question, words};
 use super::running::Running;
 use super::setting::Setting;
-use super::slowdown::{FAULTS, by_timer};
 use super::tool::Tool;
 use super::work::Load;
 
@@ -42,7 +42,7 @@ fn cpu_time(setting: &Rc<Setting>, title: &str, beside: Beside) -> Question {
                 themselves, and not what perf does at its end.";
     let question = Question::new(title, "ms per second", note);
     PROFILERS.into_iter().fold(question, |question, tool| {
-        let command = by_timer(setting, tool, HERTZ, "");
+        let command = by_timer(setting, tool, HERTZ, Filter::None, "");
         let setting = Rc::clone(setting);
         question.with(tool, vec![command], move |commands| {
             let running = Running::start(tool, commands, &setting)?;
@@ -133,7 +133,7 @@ fn answer(setting: &Rc<Setting>) -> Question {
     let report = words("perf report --stdio -s comm,sym -i perf.data");
     let script = "software:page-faults:1 { @[comm, ustack(1)] = count(); }";
     let bpftrace = ["bpftrace", "-e", script].map(str::to_owned).to_vec();
-    let commands = FAULTS.map(|(tool, text)| (tool, setting.command(tool, text)));
+    let commands = [Tool::Precise, Tool::Perf].map(|tool| (tool, by_fault(setting, tool, Filter::None)));
     commands.into_iter().chain([(Tool::Bpftrace, bpftrace)]).fold(question, |question, (tool, command)| {
         let after = (tool == Tool::Perf).then(|| report.clone());
         let (setting, commands) = (Rc::clone(setting), [command].into_iter().chain(after).collect());

@@ -49,6 +49,29 @@ pub enum ReadPath {
     Probe,
 }
 
+/// What the kernel prepares in the sample before the program runs, because the event asks for it
+/// (`PERF_SAMPLE_*`). The program reads the rest elsewhere. By default: instruction and ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// The instruction; otherwise the one in the registers.
+    pub ip: bool,
+    /// Process and thread id, in the pid namespace of the process that opened the event; otherwise
+    /// a helper gives the program the ids in the initial namespace.
+    pub ids: bool,
+    /// The cgroup id, in the hierarchy of the controller `perf_event`; otherwise a helper gives the
+    /// program the id in the unified hierarchy.
+    pub cgroup: bool,
+    /// The time, from which the cost of the sample is measured; otherwise it is measured from the
+    /// filter's decision on.
+    pub time: bool,
+}
+
+impl Default for Prepared {
+    fn default() -> Self {
+        Self { ip: true, ids: true, cgroup: false, time: false }
+    }
+}
+
 /// Options of a program load.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
@@ -60,11 +83,8 @@ pub struct ProgramOptions {
     /// The number of call chains per CPU and half, rounded up to a power of two; 0 for no call
     /// chains.
     pub stacks: usize,
-    /// Whether the sample carries the cgroup id (`PERF_SAMPLE_CGROUP` was requested).
-    pub cgroup_from_sample: bool,
-    /// Whether the sample carries its time (`PERF_SAMPLE_TIME` was requested), from which its cost
-    /// is measured.
-    pub time_from_sample: bool,
+    /// What the program reads from the sample. On Linux before 6.3, it reads all of this elsewhere.
+    pub prepared: Prepared,
     /// The read path to use; `None` selects the fastest one that the kernel supports.
     pub read_path: Option<ReadPath>,
     /// The sizes of the unwind tables; `None`: the user's part of call chains is the kernel's.
@@ -263,12 +283,16 @@ fn source_bits(types: &KernelTypes, options: &ProgramOptions, machine: &MachineI
     if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
         // Since 6.3, perf_prepare_sample() runs before the program (commit 0eed28220598), so every
         // requested field is valid.
-        bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE;
-        if options.cgroup_from_sample {
-            bits |= source::CGROUP_FROM_SAMPLE;
-        }
-        if options.time_from_sample {
-            bits |= source::TIME_FROM_SAMPLE;
+        let Prepared { ip, ids, cgroup, time } = options.prepared;
+        for (prepared, bit) in [
+            (ip, source::IP_FROM_SAMPLE),
+            (ids, source::TID_FROM_SAMPLE),
+            (cgroup, source::CGROUP_FROM_SAMPLE),
+            (time, source::TIME_FROM_SAMPLE),
+        ] {
+            if prepared {
+                bits |= bit;
+            }
         }
     } else if types.offsets.sample_flags != ABSENT {
         bits |= source::CHECK_FLAGS;

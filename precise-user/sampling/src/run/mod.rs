@@ -36,4 +36,5 @@ pub(crate) mod running;
 pub(crate) mod session;
 mod signals;
 pub mod verdict;
+mod wanted;
 mod watch;

@@ -8,13 +8,13 @@ use precise_common::{
     ibs::OutcomeBits,
 };
 
-use super::plan::{CallGraph, Plan, PlannedEvent, Streaming, Target};
+use super::plan::{CallGraph, Plan, PlannedEvent, Target};
 use crate::error::{ErrorClass, Remedy, SamplingError, SyscallError};
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::descriptors::{self, DescriptorLimits};
 use crate::kernel::event::{Encoding, Event, OpenRequest, Rate, Scope, Trigger, WantedFields};
 use crate::kernel::explain;
-use crate::kernel::program::ProgramOptions;
+use crate::kernel::program::{Prepared, ProgramOptions};
 use crate::kernel::sampler::Sampler;
 use crate::kernel::unwind::UnwindSizes;
 use crate::machine::{MachineInfo, Sysctls};
@@ -24,7 +24,7 @@ use crate::pmu::preset::Candidate;
 use crate::pmu::{EventRequest, TaggedFields};
 use crate::run::own;
 use crate::run::pace::{Pace, most_per_second};
-use crate::run::verdict;
+use crate::run::{verdict, wanted};
 use precise_model::Runaway;
 use precise_model::digits::thousands;
 use precise_model::{Dimension, EventInfo, Fields, Ledger, Precision, RateChange, TaggedOf, Verdict};
@@ -151,23 +151,23 @@ impl SampledEvent {
 }
 
 /// Opens one event at the highest precision that the kernel grants. `first` is the first event of
-/// the run; `None` if this is the first.
+/// the run; `None` if this is the first. `tasks` says which ids the program must read from the
+/// sample.
 pub(crate) fn open(
     plan: &Plan,
     planned: &PlannedEvent,
     scopes: &[Scope],
-    cgroup_from_sample: bool,
+    tasks: Prepared,
     machine: &MachineInfo,
     first: Option<&Sampler>,
 ) -> Result<SampledEvent, SamplingError> {
-    let granted = decide(plan, planned, scopes, cgroup_from_sample, machine, &mut try_open)?;
+    let granted = decide(plan, planned, scopes, tasks, machine, &mut try_open)?;
     let Granted { planned, request, leader, scopes, findings } = granted;
     let options = ProgramOptions {
         config: config(plan, &planned, planned.request.fields_at(request.precise), machine),
         slots: plan.table_cells,
         stacks: if plan.slot(&planned.request).has_chain() { plan.stacks } else { 0 },
-        cgroup_from_sample,
-        time_from_sample: request.wanted.time,
+        prepared: Prepared { ip: request.wanted.ip, time: request.wanted.time, ..tasks },
         read_path: plan.read_path,
         unwind: plan
             .unwinds()
@@ -281,13 +281,13 @@ fn decide(
     plan: &Plan,
     planned: &PlannedEvent,
     scopes: &[Scope],
-    cgroup_from_sample: bool,
+    tasks: Prepared,
     machine: &MachineInfo,
     try_open: &mut TryOpen<'_>,
 ) -> Result<Granted, SamplingError> {
     let planned = &grouped(plan, planned, machine);
     let request = &planned.request;
-    looked_up_in_time(plan, planned, machine)?;
+    wanted::looked_up_in_time(plan, planned, machine)?;
     chains_are_taken(plan, machine)?;
     let trigger = encoding(request).trigger();
     let ladder = pmu::ladder(request, plan.precision);
@@ -306,33 +306,8 @@ fn decide(
             format!("{} exists on none of the selected CPUs", request.name),
         ));
     };
-    let chained = plan.slot(request).has_chain();
     for (step, level) in ladder.levels.iter().enumerate() {
-        let fields = request.fields_at(*level);
-        let wanted = WantedFields {
-            address: fields.address,
-            data_source: fields.data_source,
-            latency: fields.latency,
-            phys_address: planned.filter.needs.phys_address
-                || (by_physical(plan, request, machine) && fields.address),
-            page_size: planned.filter.needs.page_size || by_page_size(plan, fields),
-            cgroup: cgroup_from_sample,
-            raw: request.tagged.is_some(),
-            callchain: chained,
-            // Older kernels refuse `bpf_get_stack` then, which the program must call there: see
-            // `source::CALLS_FOR_CHAIN`.
-            kernel_chain_only: chained
-                && plan.unwinds()
-                && machine.kernel.is_some_and(|it| it.at_least(6, 3)),
-            // CLOCK_MONOTONIC is also the clock of the sideband and of the program's deadline.
-            monotonic: true,
-            ..WantedFields::default()
-        };
-        // Their cost is part of the sample's, and the kernel looks them up before the program runs.
-        let looked_up = wanted.callchain || wanted.phys_address || wanted.page_size;
-        let wanted = WantedFields { time: looked_up, ..wanted };
-        let wanted =
-            plan.stream.map_or(wanted, |stream| streamed(wanted, stream, plan.copied_stack(), request));
+        let wanted = wanted::at(plan, planned, *level, trigger, tasks, machine);
         let sampled =
             OpenRequest { encoding: encoding(request), rate: planned.rate, precise: *level, wanted };
         let leader = request.leader.as_deref().map(|leader| OpenRequest {
@@ -405,60 +380,6 @@ fn grouped(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> Planne
         request.tagged = Some(TaggedFields { of: TaggedOf::Op, zen3_errata: machine.cpu.ibs_zen3_errata() });
     }
     planned
-}
-
-/// Adds the optional fields of a streaming run to the fields that the program reads.
-fn streamed(
-    wanted: WantedFields,
-    stream: Streaming,
-    stack_copy: u32,
-    request: &EventRequest,
-) -> WantedFields {
-    let Streaming { cgroup, raw, phys_address, page_size, chains, .. } = stream;
-    let has_address = wanted.address;
-    WantedFields {
-        phys_address: wanted.phys_address || (phys_address && has_address),
-        page_size: wanted.page_size || (page_size && has_address),
-        cgroup: wanted.cgroup || cgroup,
-        // The program does not look at chains, so the kernel takes what the record needs.
-        callchain: chains,
-        kernel_chain_only: stack_copy > 0,
-        stack_copy,
-        time: true,
-        period: true,
-        // Of the supported PMUs, only IBS adds raw data.
-        raw: wanted.raw || (raw && request.exactness == pmu::Exactness::Ibs),
-        ..wanted
-    }
-}
-
-/// Returns whether the run groups by page size and the samples of the event have addresses.
-fn by_page_size(plan: &Plan, fields: Fields) -> bool {
-    fields.address && plan.dimensions.contains(&Dimension::PageSize)
-}
-
-/// Refuses fields that the kernel fills in only after the program runs: no sample would have them.
-fn looked_up_in_time(
-    plan: &Plan,
-    planned: &PlannedEvent,
-    machine: &MachineInfo,
-) -> Result<(), SamplingError> {
-    let needs = &planned.filter.needs;
-    // On IBS the hardware delivers the physical address.
-    let ibs = planned.request.exactness == pmu::Exactness::Ibs;
-    let refusal = if needs.page_size {
-        explain::looked_up_too_late("data_pgsz")
-    } else if needs.phys_address && !ibs {
-        explain::looked_up_too_late("phys_addr")
-    } else if by_page_size(plan, planned.request.fields) {
-        explain::no_page_sizes()
-    } else {
-        return Ok(());
-    };
-    match machine.kernel {
-        Some(version) if version.at_least(6, 3) => Ok(()),
-        _ => Err(refusal),
-    }
 }
 
 /// Refuses call chains on kernels where the program cannot tell whether a sample has a call chain.
@@ -563,7 +484,7 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     }
     if let Some(lines) = plan.promoted_lines {
         config.promote = promote::ON;
-        if by_physical(plan, &planned.request, machine) && fields.address {
+        if wanted::by_physical(plan, &planned.request, machine) && fields.address {
             config.promote |= promote::BY_PHYSICAL;
         }
         config.line_mask = lines.next_power_of_two() - 1;
@@ -575,14 +496,6 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     planned.filter.install(&mut config);
     own::leave_out(&mut config, plan, machine);
     config
-}
-
-/// Returns whether promoted cache lines are identified by their physical address: only if it is
-/// available when the program runs. On Intel this costs a page-table walk in the interrupt, as in
-/// `perf c2c record`.
-fn by_physical(plan: &Plan, request: &EventRequest, machine: &MachineInfo) -> bool {
-    let in_time = machine.kernel.is_some_and(|version| version.at_least(6, 3));
-    plan.promoted_lines.is_some() && (in_time || request.exactness == pmu::Exactness::Ibs)
 }
 
 /// Returns the scopes to open each event in: CPUs, or tasks on each CPU. `command` is the process

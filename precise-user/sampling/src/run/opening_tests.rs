@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::pmu::fixture::{self, Tree};
-use crate::run::plan::PlanBuilder;
+use crate::run::plan::{PlanBuilder, Streaming};
 use precise_common::config::operand;
 
 fn with_cpus(tree: Tree) -> Tree {
@@ -31,7 +31,8 @@ impl Kernel {
         answer: impl Fn(&OpenRequest, Scope) -> i32,
     ) -> Result<Granted, SamplingError> {
         let scopes = scopes(plan, Some(4711)).unwrap();
-        decide(plan, &plan.events[0], &scopes, true, machine, &mut |request, leader, scope| {
+        let tasks = Prepared { cgroup: true, ..Prepared::default() };
+        decide(plan, &plan.events[0], &scopes, tasks, machine, &mut |request, leader, scope| {
             self.asked.push((*request, leader.copied(), scope));
             errno(answer(request, scope))
         })
@@ -186,6 +187,31 @@ fn samples_carry_what_is_grouped_by_filtered_or_streamed() {
     // A timer has no data address, so no physical address either, and no driver that adds raw data.
     let timer = stream("cpu-clock");
     assert!(timer.period && !timer.raw && !timer.phys_address);
+}
+
+#[test]
+fn samples_do_not_carry_what_the_program_finds_elsewhere() {
+    let helper = Prepared { ids: false, ..Prepared::default() };
+    for (event, streams, tasks, (ip, ids)) in [
+        ("loads", false, Prepared::default(), (true, true)),
+        ("loads", false, helper, (true, false)),
+        // A timer may interrupt a guest, whose instruction only the kernel knows.
+        ("cpu-clock", false, helper, (true, false)),
+        ("page-faults", false, Prepared::default(), (false, true)),
+        ("page-faults", false, helper, (false, false)),
+        // Records have what the kernel prepares.
+        ("page-faults", true, helper, (true, true)),
+    ] {
+        let (plan, machine) = planned(fixture::zen4(), |plan| match streams {
+            true => plan.event(event).stream(Streaming::default()),
+            false => plan.event(event),
+        });
+        let mut grants = |_: &OpenRequest, _: Option<&OpenRequest>, _| Ok(());
+        let scopes = [Scope::Cpu(0)];
+        let granted = decide(&plan, &plan.events[0], &scopes, tasks, &machine, &mut grants).unwrap();
+        let wanted = granted.request.wanted;
+        assert_eq!((wanted.ip, wanted.ids), (ip, ids), "{event}, streams: {streams}");
+    }
 }
 
 #[test]

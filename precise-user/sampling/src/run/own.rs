@@ -11,19 +11,12 @@ use crate::machine::{MachineInfo, Root};
 use crate::reader::Reader;
 use precise_model::Dimension;
 
-/// The number of the initial pid namespace (`PID_NS_INIT_INO`, include/uapi/linux/nsfs.h).
-const INITIAL_NAMESPACE: &str = "pid:[4026531836]";
-
-/// Returns whether the ids that this process has are the ones that the program sees. Since Linux
-/// 6.3 these are the ids in the namespace of the process that opened the event; before, a helper
-/// gives the program the ids in the initial namespace.
+/// Returns whether the ids that this process has are the ones that the program sees: those in
+/// the initial namespace, or since Linux 6.3 in that of the process that opened the event, if it is
+/// another one.
 fn has_ids_of_program(machine: &MachineInfo, root: &Root) -> bool {
     let prepared = machine.kernel.is_some_and(|version| version.at_least(6, 3));
-    let initial = || {
-        let namespace = std::fs::read_link(root.path("/proc/self/ns/pid"));
-        namespace.is_ok_and(|namespace| namespace.as_os_str() == INITIAL_NAMESPACE)
-    };
-    prepared || initial()
+    prepared || root.has_initial_pids()
 }
 
 /// Lets the program leave out the samples of this process, if the plan asks for it and the program

@@ -21,6 +21,7 @@ use super::{
 use crate::error::SamplingError;
 use crate::kernel::descriptors;
 use crate::kernel::opener::Opener;
+use crate::kernel::program::Prepared;
 use crate::kernel::sideband::{Mappings, Sideband};
 use crate::machine::{MachineInfo, Root, Sysctls};
 use crate::reader::Reader;
@@ -128,7 +129,10 @@ impl Session {
         // PERF_SAMPLE_CGROUP is cheaper than the BPF helper, but its ids come from the hierarchy of
         // the perf_event controller. They equal the ids of the unified hierarchy only if that
         // controller is on it.
-        let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
+        let cgroup = matches!(cgroups.report().perf_event, PerfEventOn::V2);
+        // For ids it is the other way round: the kernel searches the namespace for each sample.
+        let ids = !Root::default().has_initial_pids();
+        let tasks = Prepared { cgroup, ids, ..Prepared::default() };
 
         let held = plan.command().map(|command| Held::start(command, plan.output_apart)).transpose()?;
         let pid = held.as_ref().map(|held| held.pid);
@@ -137,7 +141,7 @@ impl Session {
         let mut events: Vec<SampledEvent> = Vec::new();
         for planned in &plan.events {
             let first = events.first().map(|event| &event.sampler);
-            let opened = opening::open(plan, planned, &scopes, cgroup_from_sample, &machine, first)?;
+            let opened = opening::open(plan, planned, &scopes, tasks, &machine, first)?;
             events.push(opened);
         }
         let pebs = events
