@@ -33,10 +33,14 @@ fn file(rows: u32, dictionary: bool, change: impl FnOnce(&mut Capture, &mut Batc
 
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap()))
-        .set_dictionary_enabled(dictionary)
-        .build();
+        .set_dictionary_enabled(dictionary);
+    file_of(properties.build(), &capture, &[batch])
+}
+
+/// Returns a file with a row group for each of these batches.
+pub(super) fn file_of(properties: WriterProperties, capture: &Capture, batches: &[Batch]) -> Vec<u8> {
     let mut file = GroupFile::start(Vec::new(), schema().unwrap(), Arc::new(properties)).unwrap();
-    if batch.rows > 0 {
+    for batch in batches.iter().filter(|batch| batch.rows > 0) {
         let mut group = RowGroup::start();
         group.add(&batch).unwrap();
         file.add(&mut group).unwrap();
@@ -110,6 +114,40 @@ fn one_list_in_every_row() {
     let error = refused(bytes).to_string();
     assert!(error.starts_with("x.parquet does not fit in memory: what its first "), "{error}");
     assert!(error.contains(" rows name takes 17 MiB, and the limit is 16 MiB. If precise wrote"), "{error}");
+}
+
+/// Three row groups with 50,000 callers each, of which some are remembered.
+#[test]
+fn chains_of_many_callers() {
+    let mut made = CaptureBuilder::new();
+    made.cell().samples(1);
+    let mut capture = made.build();
+    capture.rows = vec![capture.rows[0]; 500];
+    let chains = |first: usize| {
+        let caller = |ip: usize| {
+            format!(r#"{{"file_offset":0,"function_offset":0,"line":0,"kernel":true,"ip":{ip}}}"#)
+        };
+        let callers = |row: usize| (0..100).map(move |at| caller(first + row * 100 + at));
+        let chain = |row: usize| format!("[{}]", callers(row).collect::<Vec<_>>().join(","));
+        let mut batch = batches(&capture).next().unwrap().unwrap();
+        let keys = (0..batch.rows as u32).map(Some).collect();
+        let distinct = (0..batch.rows).map(chain).collect();
+        set(&mut batch, Column::Stack, ColumnValues::Texts(DistinctTexts { keys, distinct }));
+        batch
+    };
+    let read = |new: usize| {
+        let batches = [0, 1, 2].map(|group| chains(group * new));
+        let properties = WriterProperties::builder().set_dictionary_page_size_limit(8 << 20);
+        let bytes = Bytes::from(file_of(properties.build(), &capture, &batches));
+        let limits = ReadLimits { rows: 100_000, bytes: LIMIT };
+        let (read, most) = most_allocated(|| Capture::read_bytes(bytes, "x.parquet", &limits));
+        assert!(most <= LIMIT as usize, "{most} bytes");
+        read
+    };
+    assert_eq!(read(0).unwrap().code.len(), 50_000);
+    // Other callers in each row group.
+    let error = read(50_000).unwrap_err().to_string();
+    assert!(error.contains(" rows name takes 17 MiB, and the limit is 16 MiB"), "{error}");
 }
 
 /// Without a dictionary, each row has its own copy of the text.

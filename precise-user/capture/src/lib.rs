@@ -51,6 +51,7 @@ mod limits;
 mod own_pages;
 mod owner;
 #[cfg(test)]
+mod page_zstd;
 mod parts_tests;
 mod ranged;
 mod read;

@@ -1,44 +1,21 @@
 //! Decodes the pages that precise writes: version 1, compressed by zstd or not at all, with the
-//! places of values in a dictionary or with the values.
+//! places of values in a dictionary or with the values. A column chunk begins with places, and goes
+//! on with values once its dictionary is full.
 //!
 //! The parquet crate reads any page. For each it makes a decompressor, and it decodes a value at a
 //! time; but captures and the tables of fleets have many small pages, and most of what is in them
 //! are runs. Column chunks with other pages are left to the crate. The bytes are not trusted.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use bytes::Bytes;
 use parquet::basic::{Compression, Type as Physical};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::ChunkReader as _;
-use zstd::bulk::Decompressor;
 
 use super::claims::{PageKind, PagePlace};
+use super::page_zstd::PageZstd;
 use super::ranged::Ranged;
-use super::text_pages::{FoundTexts, texts};
+use super::text_pages::ChunkTexts;
 use super::varint;
-
-/// What decompresses the pages of a row group. Clones share it.
-#[derive(Clone, Default)]
-pub(super) struct PageZstd(Arc<Mutex<Option<Decompressor<'static>>>>);
-
-impl PageZstd {
-    /// Returns the contents of a page, which must have this number of bytes.
-    fn decompress(&self, page: &[u8], bytes: usize) -> Result<Vec<u8>, String> {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let decompressor = match &mut *shared {
-            Some(decompressor) => decompressor,
-            none => none.insert(Decompressor::new().map_err(|error| error.to_string())?),
-        };
-        let found = decompressor.decompress(page, bytes);
-        let found = found.map_err(|error| format!("a page cannot be decompressed: {error}"))?;
-        if found.len() == bytes {
-            Ok(found)
-        } else {
-            Err(format!("a page has {} bytes instead of {bytes}", found.len()))
-        }
-    }
-}
 
 /// How the values of a column are turned into numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +35,8 @@ pub(super) struct OwnPages {
     zstd: Option<PageZstd>,
     kind: OwnKind,
     nullable: bool,
-    /// The texts of the dictionary, if these are texts.
-    found: FoundTexts,
+    /// The texts that were found, if these are texts.
+    texts: ChunkTexts,
     /// The numbers of the dictionary; of texts, their places.
     dictionary: Vec<u64>,
     /// The page that is being read.
@@ -77,6 +54,8 @@ enum PageValues {
     Places(Runs),
     /// The next value is here, in bytes; of flags, in bits.
     Plain(usize),
+    /// The places of the texts that are left.
+    Texts(std::vec::IntoIter<u32>),
 }
 
 impl OwnPages {
@@ -86,7 +65,7 @@ impl OwnPages {
         pages: Option<Vec<PagePlace>>,
         zstd: &PageZstd,
         (kind, nullable): (OwnKind, bool),
-        found: &FoundTexts,
+        texts: ChunkTexts,
     ) -> Option<Self> {
         let zstd = match chunk.compression() {
             Compression::ZSTD(_) => Some(zstd.clone()),
@@ -95,19 +74,16 @@ impl OwnPages {
         };
         let pages = pages?;
         let of = |kind: PageKind| pages.iter().filter(move |page| page.kind == kind).count();
-        let is_text = match kind.physical {
-            Physical::BYTE_ARRAY => true,
-            Physical::BOOLEAN | Physical::INT32 | Physical::INT64 => false,
+        match kind.physical {
+            Physical::BYTE_ARRAY | Physical::BOOLEAN | Physical::INT32 | Physical::INT64 => {}
             _ => return None,
-        };
-        // Texts without a dictionary get their places when they are met: the crate reads them.
-        let other = is_text && of(PageKind::Plain) > 0;
+        }
         let first = pages.first().is_some_and(|page| page.kind == PageKind::Dictionary);
         let missing = of(PageKind::Places) > 0 && !first;
         // A dictionary of flags is nothing that a writer makes.
         let dictionaries = of(PageKind::Dictionary);
         let flags = kind.physical == Physical::BOOLEAN && dictionaries > 0;
-        if other || missing || flags || dictionaries > 1 || (dictionaries == 1 && !first) {
+        if missing || flags || dictionaries > 1 || (dictionaries == 1 && !first) {
             return None;
         }
         Some(Self {
@@ -116,7 +92,7 @@ impl OwnPages {
             zstd,
             kind,
             nullable,
-            found: found.clone(),
+            texts,
             dictionary: Vec::new(),
             body: Bytes::new(),
             left: 0,
@@ -205,6 +181,11 @@ impl OwnPages {
                 Ok(())
             }),
             PageValues::Plain(at) => plain(body, at, count, *kind, numbers),
+            PageValues::Texts(places) => {
+                let before = numbers.len();
+                numbers.extend(places.by_ref().take(count).map(u64::from));
+                if numbers.len() - before == count { Ok(()) } else { Err("a page is cut off".to_owned()) }
+            }
         }
     }
 
@@ -212,7 +193,11 @@ impl OwnPages {
     fn open(&mut self, page: PagePlace) -> Result<(), String> {
         let bytes = self.file.get_bytes(page.at, page.compressed).map_err(|error| error.to_string())?;
         self.body = match &self.zstd {
-            Some(zstd) => zstd.decompress(&bytes, page.decompressed)?.into(),
+            Some(zstd) => {
+                // Its bytes may be used again.
+                self.body = Bytes::new();
+                zstd.decompress(&bytes, page.decompressed)?
+            }
             None => bytes,
         };
         if page.kind == PageKind::Dictionary {
@@ -230,6 +215,11 @@ impl OwnPages {
             PageKind::Plain if self.kind.physical == Physical::BOOLEAN => {
                 PageValues::Plain(at.saturating_mul(8))
             }
+            PageKind::Plain if self.kind.physical == Physical::BYTE_ARRAY => {
+                // `at` is not behind the end of the page.
+                let places = self.texts.plain(self.body.slice(at..)).map_err(|error| error.to_string())?;
+                PageValues::Texts(places.into_iter())
+            }
             PageKind::Plain => PageValues::Plain(at),
             _ => {
                 // A page without values may end here.
@@ -246,10 +236,8 @@ impl OwnPages {
 
     fn read_dictionary(&mut self, values: usize) -> Result<(), String> {
         if self.kind.physical == Physical::BYTE_ARRAY {
-            let found = texts(self.body.clone()).collect::<Result<Vec<_>, _>>();
-            let found = found.map_err(|error| error.to_string())?;
-            self.dictionary = (0..found.len() as u64).collect();
-            self.found.add(found);
+            let places = self.texts.dictionary(self.body.clone()).map_err(|error| error.to_string())?;
+            self.dictionary = places.map(u64::from).collect();
             return Ok(());
         }
         // Its size was checked when the page's header was read, but it may have other bytes.

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::column::page::Page;
+use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use proptest::prelude::*;
 
+use super::bomb_tests::file_of;
 use super::file_tests::{bytes_of, capture_strategy};
 use super::{CaptureFile as _, Column, ColumnValues, ReadError, ReadLimits, batches};
 use precise_model::testing::{CaptureBuilder, project, spelled_out};
@@ -165,6 +169,39 @@ fn addresses_that_are_not_needed_take_no_memory() {
     let found = read(bytes, &limits, Projection::EVERYTHING.without(&[RowPart::Data])).unwrap();
     assert_eq!(found.rows.iter().map(|row| row.measures.count).sum::<u64>(), 30_000);
     assert!(found.data.is_empty());
+}
+
+/// A writer goes on with the texts themselves once a dictionary is full.
+#[test]
+fn columns_whose_dictionary_is_full() {
+    let mut made = CaptureBuilder::new();
+    for number in (0..4000_u32).map(|row| row * row % 977) {
+        let function = format!("f{number}");
+        let cell = made.cell().samples(1).code(0x1000 + u64::from(number), "/bin/x", &function, "", 0);
+        // Some are null.
+        if number % 3 > 0 {
+            cell.callers(&[&function, "main"]);
+        }
+    }
+    let capture = made.build();
+    let batch = batches(&capture).next().unwrap().unwrap();
+    let properties = WriterProperties::builder()
+        .set_dictionary_page_size_limit(2000)
+        .set_data_page_row_count_limit(300)
+        .set_write_batch_size(100)
+        .build();
+    let bytes = Bytes::from(file_of(properties, &capture, &[batch]));
+    let file = SerializedFileReader::new(bytes.clone()).unwrap();
+    for column in [Column::Function, Column::Stack] {
+        let place = Column::ALL.iter().position(|one| *one == column).unwrap();
+        let group = file.get_row_group(0).unwrap();
+        let pages = group.get_column_page_reader(place).unwrap().map(|page| page.unwrap());
+        let encodings: Vec<_> = pages.filter(Page::is_data_page).map(|page| page.encoding()).collect();
+        assert!(encodings.contains(&Encoding::PLAIN) && encodings.contains(&Encoding::RLE_DICTIONARY));
+    }
+    let found = read(bytes.to_vec(), &ReadLimits::default(), Projection::EVERYTHING).unwrap();
+    assert_eq!(spelled_out(&found), spelled_out(&capture));
+    assert_eq!(found.stacks.len(), capture.stacks.len());
 }
 
 fn parts_strategy() -> impl Strategy<Value = Projection> {

@@ -13,10 +13,11 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::claims;
 use super::flat::{ColumnType, FlatColumn};
-use super::own_pages::{OwnKind, OwnPages, PageZstd};
+use super::own_pages::{OwnKind, OwnPages};
+use super::page_zstd::PageZstd;
 use super::ranged::Ranged;
 use super::read_error::Stop;
-use super::text_pages::{Claimed, FoundTexts, TextPages, as_numbers};
+use super::text_pages::{ChunkTexts, Claimed, FoundTexts, TextPages, as_numbers};
 
 /// A row group whose columns can be opened.
 pub(super) struct GroupReader<'a> {
@@ -41,7 +42,8 @@ impl<'a> GroupReader<'a> {
         skims: bool,
     ) -> impl Iterator<Item = Result<Self, Stop>> {
         let groups = metadata.row_groups().iter().enumerate();
-        groups.map(move |(number, group)| Self::of(file, (number, group), limit, skims))
+        let zstd = PageZstd::new(limit / 8 * 3);
+        groups.map(move |(number, group)| Self::of(file, (number, group), &zstd, limit, skims))
     }
 
     /// Returns the row group of a number, as [`Self::all`] does; `None` if there is none.
@@ -53,17 +55,18 @@ impl<'a> GroupReader<'a> {
         skims: bool,
     ) -> Result<Option<Self>, Stop> {
         let group = metadata.row_groups().get(number);
-        group.map(|group| Self::of(file, (number, group), limit, skims)).transpose()
+        group.map(|group| Self::of(file, (number, group), &PageZstd::new(0), limit, skims)).transpose()
     }
 
     fn of(
         file: &'a Ranged,
         (number, group): (usize, &'a RowGroupMetaData),
+        zstd: &PageZstd,
         limit: u64,
         skims: bool,
     ) -> Result<Self, Stop> {
         let rows = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
-        let (claimed, zstd) = (Claimed::new(limit), PageZstd::default());
+        let (claimed, zstd) = (Claimed::new(limit), zstd.clone());
         Ok(Self { file, group, rows, number, skims, claimed, zstd })
     }
 
@@ -127,7 +130,8 @@ impl<'a> GroupReader<'a> {
         let signed = matches!(column.kind, ColumnType::I64 | ColumnType::Time);
         let kind = OwnKind { physical: descriptor.physical_type(), signed, most: closed.most };
         let own = (kind, nullable);
-        if let Some(pages) = OwnPages::of((&file, chunk), claim.pages, &self.zstd, own, &closed.texts) {
+        let found = ChunkTexts::new(closed.texts.clone(), self.claimed.clone());
+        if let Some(pages) = OwnPages::of((&file, chunk), claim.pages, &self.zstd, own, found) {
             return Ok(OpenColumn { reader: Some(PagesReader::Own(pages)), ..closed });
         }
         let broken = |e: ParquetError| format!("its columns cannot be read: {name}: {e}");

@@ -5,6 +5,7 @@
 //! places of texts in a dictionary. So these pages are changed before the crate decodes them: it
 //! reads a column of numbers.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -69,6 +70,11 @@ pub(super) struct TextPages<P> {
     pages: P,
     /// Whether values may be null: then each page begins with its definition levels.
     nullable: bool,
+    texts: ChunkTexts,
+}
+
+/// Gives the texts of a column chunk their places.
+pub(super) struct ChunkTexts {
     found: FoundTexts,
     /// The number of texts that were found.
     count: u32,
@@ -77,28 +83,26 @@ pub(super) struct TextPages<P> {
     claimed: Claimed,
 }
 
-impl<P: PageReader> TextPages<P> {
-    /// Returns the pages, and the texts that the numbers are the places of.
-    pub fn of(pages: P, nullable: bool, claimed: Claimed) -> (Self, FoundTexts) {
-        let (found, plain) = (FoundTexts::default(), FxHashMap::default());
-        (Self { pages, nullable, found: found.clone(), count: 0, plain, claimed }, found)
+impl ChunkTexts {
+    /// Starts a chunk without texts. Those that are found are added to `found`.
+    pub fn new(found: FoundTexts, claimed: Claimed) -> Self {
+        Self { found, count: 0, plain: FxHashMap::default(), claimed }
     }
 
-    /// Finds the texts of a dictionary. Returns their places in the encoding of a dictionary of
-    /// numbers, and how many there are.
-    fn dictionary(&mut self, buffer: Bytes) -> Result<(Vec<u8>, u32)> {
-        let texts = texts(buffer).collect::<Result<Vec<_>>>()?;
-        let (first, count) = (self.count, texts.len() as u32);
-        self.count = first.checked_add(count).ok_or_else(too_many)?;
+    /// Finds the texts of a dictionary. Returns their places.
+    pub fn dictionary(&mut self, page: Bytes) -> Result<Range<u32>> {
+        let texts = texts(page).collect::<Result<Vec<_>>>()?;
+        let first = self.count;
+        self.count = first.checked_add(texts.len() as u32).ok_or_else(too_many)?;
         self.found.add(texts);
-        Ok(((first..self.count).flat_map(u32::to_le_bytes).collect(), count))
+        Ok(first..self.count)
     }
 
-    /// Finds the texts of a page that has a text for each value. Returns their places, encoded as a
-    /// page of numbers is. The same text has the same place.
-    fn numbers(&mut self, buffer: Bytes) -> Result<Vec<u8>> {
+    /// Finds the texts of a page that has a text for each value. Returns their places. The same
+    /// text has the same place.
+    pub fn plain(&mut self, page: Bytes) -> Result<Vec<u32>> {
         let (mut new, mut places) = (Vec::new(), Vec::new());
-        for text in texts(buffer) {
+        for text in texts(page) {
             let text = text?;
             let place = match self.plain.get(&text) {
                 Some(place) => *place,
@@ -112,17 +116,31 @@ impl<P: PageReader> TextPages<P> {
                     place
                 }
             };
-            places.extend_from_slice(&place.to_le_bytes());
+            places.push(place);
         }
         self.found.add(new);
         Ok(places)
+    }
+}
+
+/// Returns places in the encoding of a page of numbers.
+fn encoded(places: impl Iterator<Item = u32>) -> Vec<u8> {
+    places.flat_map(u32::to_le_bytes).collect()
+}
+
+impl<P: PageReader> TextPages<P> {
+    /// Returns the pages, and the texts that the numbers are the places of.
+    pub fn of(pages: P, nullable: bool, claimed: Claimed) -> (Self, FoundTexts) {
+        let found = FoundTexts::default();
+        (Self { pages, nullable, texts: ChunkTexts::new(found.clone(), claimed) }, found)
     }
 
     fn changed(&mut self, page: Page) -> Result<Page> {
         Ok(match page {
             Page::DictionaryPage { buf, encoding, is_sorted, .. } => {
-                let (places, num_values) = self.dictionary(buf)?;
-                Page::DictionaryPage { buf: places.into(), num_values, encoding, is_sorted }
+                let places = self.texts.dictionary(buf)?;
+                let num_values = places.len() as u32;
+                Page::DictionaryPage { buf: encoded(places).into(), num_values, encoding, is_sorted }
             }
             Page::DataPage {
                 buf,
@@ -192,7 +210,7 @@ impl<P: PageReader> TextPages<P> {
             return Err(ParquetError::EOF("a page is cut off".to_owned()));
         }
         let values = page.split_off(levels);
-        let places = self.numbers(values)?;
+        let places = encoded(self.texts.plain(values)?.into_iter());
         Ok([&*page, &places].concat().into())
     }
 }
@@ -222,7 +240,7 @@ impl<P: PageReader> PageReader for TextPages<P> {
 
 /// Returns the texts of a buffer in the plain encoding: of each a length of four bytes, and the
 /// text.
-pub(super) fn texts(mut rest: Bytes) -> impl Iterator<Item = Result<Bytes>> {
+fn texts(mut rest: Bytes) -> impl Iterator<Item = Result<Bytes>> {
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
