@@ -42,7 +42,7 @@ pub(super) fn file_of(properties: WriterProperties, capture: &Capture, batches: 
     let mut file = GroupFile::start(Vec::new(), schema().unwrap(), Arc::new(properties)).unwrap();
     for batch in batches.iter().filter(|batch| batch.rows > 0) {
         let mut group = RowGroup::start();
-        group.add(&batch).unwrap();
+        group.add(batch).unwrap();
         file.add(&mut group).unwrap();
     }
     let meta = serde_json::to_string(&capture.meta).unwrap();

@@ -1,7 +1,7 @@
 //! Some columns of a row group in batches of rows, as numbers and texts.
 
 use super::flat::{ColumnType, FlatColumn};
-use super::read_columns::{GroupReader, OpenColumn};
+use super::read_columns::{GroupReader, OpenColumn, utf8};
 use super::read_error::Stop;
 
 /// The values of a column for the rows of a batch.
@@ -55,7 +55,8 @@ pub(super) fn batches(
         for FlatValues { open, texts } in &mut values {
             open.read(rows)?;
             if open.kind() == ColumnType::Text {
-                open.texts(texts, |text| Ok(text.to_owned()))?;
+                let name = open.name();
+                open.texts(texts, |text| utf8(name, text).map(str::to_owned))?;
             }
         }
         let asked: Vec<&FlatValues> = places.iter().filter_map(|place| values.get(*place)).collect();

@@ -47,11 +47,12 @@ mod flat_file;
 pub mod fold;
 mod group_file;
 mod hybrid;
+mod known_callers;
 mod limits;
 mod own_pages;
 mod owner;
-#[cfg(test)]
 mod page_zstd;
+#[cfg(test)]
 mod parts_tests;
 mod ranged;
 mod read;

@@ -24,8 +24,9 @@ impl ReadLimits {
         self.bytes / 2
     }
 
-    /// Returns the largest number of bytes of the pages of a row group. Their texts are copied, and
-    /// the lists in them take up to twice the space of their text.
+    /// Returns the largest number of bytes of the pages of a row group. In addition to these, the
+    /// compressed pages may be in memory; and with the lists in the texts, the callers that are
+    /// remembered and a buffer for the next row group, twice as much.
     pub(super) fn pages(&self) -> u64 {
         self.bytes / 8
     }
@@ -34,5 +35,10 @@ impl ReadLimits {
     /// it is parsed.
     pub(super) fn list(&self) -> usize {
         usize::try_from(self.bytes / 256).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the bytes of callers after which no more are remembered.
+    pub(super) fn callers(&self) -> u64 {
+        self.bytes / 32
     }
 }

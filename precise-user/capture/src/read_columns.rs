@@ -280,15 +280,18 @@ impl OpenColumn {
     pub fn texts<T>(
         &mut self,
         into: &mut Vec<T>,
-        mut convert: impl FnMut(&str) -> Result<T, String>,
+        mut convert: impl FnMut(&[u8]) -> Result<T, String>,
     ) -> Result<(), String> {
         for text in self.texts.take() {
-            let name = self.column.name;
-            let text = std::str::from_utf8(&text).map_err(|e| unreadable(name, &e))?;
-            into.push(convert(text)?);
+            into.push(convert(&text)?);
         }
         Ok(())
     }
+}
+
+/// Returns the text of bytes of a column of this name.
+pub(super) fn utf8<'a>(column: &str, bytes: &'a [u8]) -> Result<&'a str, String> {
+    std::str::from_utf8(bytes).map_err(|e| unreadable(column, &e))
 }
 
 fn unreadable(name: &str, error: &dyn std::error::Error) -> String {

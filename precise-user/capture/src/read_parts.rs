@@ -3,6 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::file::Column;
+use super::known_callers::{ChainCallers, KnownCallers};
+use super::limits::ReadLimits;
 use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use super::read_values::{FlagColumn, NameColumn, NumberColumn, TextColumn};
@@ -24,6 +26,8 @@ pub(super) struct LocationTables {
     code: Interner,
     data: Interner,
     stacks: Interner,
+    /// The callers of chains, by their texts.
+    pub callers: KnownCallers,
     /// The bytes that the tables take.
     pub bytes: u64,
 }
@@ -45,6 +49,33 @@ impl LocationTables {
             self.bytes += in_a_table::<DataLocation>();
         }
         id
+    }
+
+    /// Returns the locations of callers, which are added to the capture if they are new.
+    fn callers(&mut self, capture: &mut Capture, callers: &ChainCallers) -> Vec<LocationId> {
+        let mut ids;
+        match callers {
+            ChainCallers::Own(callers) => {
+                ids = Vec::with_capacity(callers.len());
+                ids.extend(callers.iter().map(|caller| self.code(capture, caller.clone())));
+            }
+            ChainCallers::Known(places) => {
+                ids = Vec::with_capacity(places.len());
+                for place in places {
+                    let Some((location, id)) = self.callers.get(*place) else { continue };
+                    ids.push(match id {
+                        Some(id) => id,
+                        None => {
+                            let location = location.clone();
+                            let id = self.code(capture, location);
+                            self.callers.set_id(*place, id);
+                            id
+                        }
+                    });
+                }
+            }
+        }
+        ids
     }
 
     fn stack(&mut self, capture: &mut Capture, stack: Stack) -> StackId {
@@ -269,7 +300,7 @@ impl CodeColumns {
 
 /// The columns of a call chain.
 pub(super) struct StackColumns {
-    callers: TextColumn<Vec<CodeLocation>>,
+    callers: TextColumn<ChainCallers>,
     reason: TextColumn<Reason>,
     elsewhere: FlagColumn,
     cut: FlagColumn,
@@ -291,8 +322,17 @@ impl StackColumns {
         })
     }
 
-    pub fn read(&mut self, rows: usize, names: &mut Names, longest: usize) -> Result<(), String> {
-        self.callers.read(rows, |text| stack_json::decode(short(Column::Stack, text, longest)?, names))?;
+    /// Reads the chains of the next rows. Callers are remembered in `known`.
+    pub fn read(
+        &mut self,
+        rows: usize,
+        names: &mut Names,
+        known: &mut KnownCallers,
+        limits: &ReadLimits,
+    ) -> Result<(), String> {
+        let (longest, most) = (limits.list(), limits.callers());
+        self.callers
+            .read_bytes(rows, |text| known.decode(short(Column::Stack, text, longest)?, names, most))?;
         self.reason.read(rows, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?;
         self.elsewhere.read(rows)?;
         self.cut.read(rows)?;
@@ -317,7 +357,7 @@ impl StackColumns {
         let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
         let end = self.end.get(i).copied().flatten();
         let id = *self.known.entry((key, elsewhere, cut, end)).or_insert_with(|| {
-            let callers = callers.iter().map(|caller| tables.code(capture, caller.clone())).collect();
+            let callers = tables.callers(capture, callers);
             tables.stack(capture, Stack { callers, elsewhere, cut, end })
         });
         Chain::Known(id)
@@ -374,11 +414,12 @@ impl DataColumns {
 }
 
 /// Returns a text with a list if it is not too long to be parsed.
-fn short(column: Column, text: &str, longest: usize) -> Result<&str, String> {
-    if text.len() <= longest {
+fn short<T: AsRef<[u8]> + ?Sized>(column: Column, text: &T, longest: usize) -> Result<&T, String> {
+    let length = text.as_ref().len();
+    if length <= longest {
         return Ok(text);
     }
-    Err(format!("the column {} has a text of {} bytes; {longest} are possible", column.name(), text.len()))
+    Err(format!("the column {} has a text of {length} bytes; {longest} are possible", column.name()))
 }
 
 fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {

@@ -4,6 +4,7 @@ use precise_common::latency;
 
 use super::file::Column;
 use super::fold::Folding;
+use super::known_callers::KnownCallers;
 use super::limits::ReadLimits;
 use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
@@ -65,6 +66,7 @@ impl Rows {
 
     /// Adds a row group. The error describes what is wrong with it.
     pub(super) fn add(&mut self, group: &GroupReader<'_>) -> Result<(), Stop> {
+        self.tables.callers.make_room(self.limits.callers());
         let mut columns = Columns::open(group, self.parts)?;
         let repeats = self.joining.is_on();
         let (mut left, mut different) = (group.rows(), 0);
@@ -86,9 +88,16 @@ impl Rows {
         Ok(())
     }
 
+    /// Reads the next rows of a row group.
+    fn read_columns(&mut self, columns: &mut Columns, rows: usize) -> Result<(), String> {
+        let Self { capture, owners, tables, limits, .. } = self;
+        self.kept += columns.read(rows, capture, owners, &mut tables.callers, limits)?;
+        Ok(())
+    }
+
     /// Adds rows of which most are likely to be equal to others of the row group.
     fn add_repeats(&mut self, columns: &mut Columns, rows: usize) -> Result<(), Stop> {
-        self.kept += columns.read(rows, &mut self.capture, &mut self.owners, self.limits.list())?;
+        self.read_columns(columns, rows)?;
         let [new, alone] = self.repeats.find(&columns.different(), rows);
         let Self { capture, tables, folding, joining, repeats, .. } = self;
         let mut made = |i: &usize| {
@@ -136,7 +145,7 @@ impl Rows {
     }
 
     fn add_rows(&mut self, columns: &mut Columns, rows: usize) -> Result<(), Stop> {
-        self.kept += columns.read(rows, &mut self.capture, &mut self.owners, self.limits.list())?;
+        self.read_columns(columns, rows)?;
         let before = self.capture.rows.len();
         if before + rows > self.capture.rows.capacity() {
             // An eighth more than needed, not twice as much as before.
@@ -217,14 +226,14 @@ impl Columns {
         })
     }
 
-    /// Reads the next rows. `longest` is the length of the longest text with a list. Returns the
-    /// bytes that owners take which were not known before.
+    /// Reads the next rows. Returns the bytes that owners take which were not known before.
     fn read(
         &mut self,
         rows: usize,
         capture: &mut Capture,
         owners: &mut ReadOwners,
-        longest: usize,
+        callers: &mut KnownCallers,
+        limits: &ReadLimits,
     ) -> Result<u64, String> {
         let names = &mut capture.names;
         self.epoch.as_mut().map_or(Ok(()), |epoch| epoch.read(rows))?;
@@ -238,8 +247,8 @@ impl Columns {
             task.read(rows, names)?;
         }
         self.kernel.read(rows)?;
-        self.code.as_mut().map_or(Ok(()), |code| code.read(rows, names, longest))?;
-        self.stacks.as_mut().map_or(Ok(()), |stacks| stacks.read(rows, names, longest))?;
+        self.code.as_mut().map_or(Ok(()), |code| code.read(rows, names, limits.list()))?;
+        self.stacks.as_mut().map_or(Ok(()), |stacks| stacks.read(rows, names, callers, limits))?;
         self.data.as_mut().map_or(Ok(()), |data| data.read(rows, names))?;
         for column in [&mut self.data_src, &mut self.page_size].into_iter().flatten() {
             column.read(rows)?;

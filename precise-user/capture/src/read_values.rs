@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::file::Column;
-use super::read_columns::{GroupReader, OpenColumn};
+use super::read_columns::{GroupReader, OpenColumn, utf8};
 use super::read_error::Stop;
 use precise_model::{Name, NameId, Names, Reason};
 
@@ -83,7 +83,17 @@ impl<T> TextColumn<T> {
     pub fn read(
         &mut self,
         rows: usize,
-        convert: impl FnMut(&str) -> Result<T, String>,
+        mut convert: impl FnMut(&str) -> Result<T, String>,
+    ) -> Result<(), String> {
+        let name = self.open.name();
+        self.read_bytes(rows, |bytes| convert(utf8(name, bytes)?))
+    }
+
+    /// Reads the values of the next rows, whose texts may be anything.
+    pub fn read_bytes(
+        &mut self,
+        rows: usize,
+        convert: impl FnMut(&[u8]) -> Result<T, String>,
     ) -> Result<(), String> {
         self.open.read(rows)?;
         self.open.texts(&mut self.values, convert)

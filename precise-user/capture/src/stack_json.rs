@@ -25,7 +25,7 @@ pub(super) struct JsonFrame<'a> {
 
 /// One caller. Fields that are not known or empty are left out.
 #[derive(Serialize, Deserialize)]
-struct JsonCaller<'a> {
+pub(super) struct JsonCaller<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     function: Option<JsonText<'a>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +88,19 @@ pub(super) fn encode(capture: &Capture, callers: &[LocationId]) -> String {
 pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>, String> {
     let callers: Vec<JsonCaller> =
         serde_json::from_str(text).map_err(|e| format!("the column stack cannot be parsed: {e}"))?;
+    Ok(locations(&callers, names))
+}
+
+/// Decodes the caller that a text begins with. Returns it with the length of its text; `None` if
+/// there is none.
+pub(super) fn first(text: &str) -> Option<(JsonCaller<'_>, usize)> {
+    let mut callers = serde_json::Deserializer::from_str(text).into_iter();
+    let caller = callers.next()?.ok()?;
+    Some((caller, callers.byte_offset()))
+}
+
+/// Converts callers to locations of the model.
+pub(super) fn locations(callers: &[JsonCaller], names: &mut Names) -> Vec<CodeLocation> {
     let mut name = |name: &Option<JsonText>, reason: &Option<JsonText>| match (name, reason) {
         (Some(name), _) => Name::Known(names.intern(&name.0)),
         // A newer writer may have reasons that this version does not know: they still are reasons.
@@ -109,11 +122,11 @@ pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>,
             inlined_into: Vec::new(),
         })
         .collect();
-    for (found, caller) in found.iter_mut().zip(&callers) {
+    for (found, caller) in found.iter_mut().zip(callers) {
         found.build_id = names.intern(&caller.build_id);
         found.inlined_into = frames(&caller.inlined, names);
     }
-    Ok(found)
+    found
 }
 
 /// Converts inlined frames to those of the model.
