@@ -32,8 +32,6 @@ mod view;
 
 pub use view::FlamegraphView;
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,7 +42,7 @@ use super::chains::{self, ChainFunction};
 use super::{ViewError, about::Run, weighing::Weighing};
 use precise_model::Preset;
 use precise_model::values::Value;
-use precise_model::{Capture, Chain, LocationId, Name, Reason};
+use precise_model::{Capture, Chain, Interner, LocationId, Name, Reason};
 
 /// The measure that the width of a frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -154,8 +152,10 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
             *sum = sum.saturating_add(weight);
         }
     }
-    let mut labels: FxHashMap<ChainFunction, String> = FxHashMap::default();
-    let mut folded: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    let mut labels = Labels::default();
+    // Many chains become the same stack. Numbers of labels are compared faster than labels.
+    let mut numbered: FxHashMap<Vec<u32>, u64> = FxHashMap::default();
+    let mut frames = Vec::new();
     for ((process, code, stack), weight) in weights {
         let chain = chains::frames(capture, code, stack);
         let lost = |last: &ChainFunction| !last.kernel && last.module == Name::Unknown(Reason::Unmapped);
@@ -167,25 +167,56 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
         if has_chains && is_broken {
             broken = broken.saturating_add(weight);
         }
-        let mut frames = vec![called(capture, process)];
+        frames.clear();
+        frames.push(labels.number(called(capture, process)));
         if let Some(reason) = chain.missing.filter(|_| has_chains) {
-            frames.push(format!("[no call chain: {}]", reason.words()));
+            frames.push(labels.number(format!("[no call chain: {}]", reason.words())));
         }
         match ends_early {
-            Some(end) => frames.push(format!("[chain ends: {}]", end.words())),
-            None if chain.cut => frames.push("[chain cut off]".to_owned()),
+            Some(end) => frames.push(labels.number(format!("[chain ends: {}]", end.words()))),
+            None if chain.cut => frames.push(labels.number("[chain cut off]".to_owned())),
             None => {}
         }
-        let label = |function: &ChainFunction| {
-            labels.entry(*function).or_insert_with(|| label(capture, *function)).clone()
-        };
-        frames.extend(chain.functions.iter().rev().map(label));
-        let sum = folded.entry(frames).or_default();
-        *sum = sum.saturating_add(weight);
+        frames.extend(chain.functions.iter().rev().map(|function| labels.of(capture, *function)));
+        match numbered.get_mut(&frames) {
+            Some(sum) => *sum = sum.saturating_add(weight),
+            None => {
+                numbered.insert(frames.clone(), weight);
+            }
+        }
     }
-    let stacks = folded.into_iter().map(|(frames, weight)| Folded { frames, weight }).collect();
+    let spelled = |number: &u32| labels.texts.get(*number as usize).cloned().unwrap_or_default();
+    let stack =
+        |(frames, weight): (Vec<u32>, u64)| Folded { frames: frames.iter().map(spelled).collect(), weight };
+    let mut stacks: Vec<Folded> = numbered.into_iter().map(stack).collect();
+    stacks.sort_unstable_by(|a, b| a.frames.cmp(&b.frames));
     let (event, precise) = (info.name.clone(), info.verdict.precise);
     Ok(Flame { run: Run::of(capture), event, by, precise, has_chains, total, broken, samples, stacks })
+}
+
+/// The labels of frames, each once.
+#[derive(Default)]
+struct Labels {
+    texts: Vec<String>,
+    numbers: Interner,
+    functions: FxHashMap<ChainFunction, u32>,
+}
+
+impl Labels {
+    /// Returns the number of a label.
+    fn number(&mut self, text: String) -> u32 {
+        self.numbers.intern(&mut self.texts, text)
+    }
+
+    /// Returns the number of a function's label.
+    fn of(&mut self, capture: &Capture, function: ChainFunction) -> u32 {
+        if let Some(number) = self.functions.get(&function) {
+            return *number;
+        }
+        let number = self.number(label(capture, function));
+        self.functions.insert(function, number);
+        number
+    }
 }
 
 fn called(capture: &Capture, name: Name) -> String {
