@@ -24,9 +24,9 @@ impl ReadLimits {
         self.bytes / 2
     }
 
-    /// Returns the largest number of bytes of the pages of a row group. In addition to these, the
-    /// compressed pages may be in memory; and with the lists in the texts, the callers that are
-    /// remembered and a buffer for the next row group, twice as much.
+    /// Returns the largest number of bytes of the pages of a row group. As much again may be in
+    /// memory for the compressed pages, and twice as much for the lists in their texts, the callers
+    /// that are remembered, and a buffer for the next row group.
     pub(super) fn pages(&self) -> u64 {
         self.bytes / 8
     }
