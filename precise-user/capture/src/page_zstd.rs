@@ -1,5 +1,6 @@
 //! Decompresses pages.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -18,14 +19,19 @@ struct PageRoom {
     /// A buffer for the next page; empty if there is none.
     spare: Mutex<Vec<u8>>,
     /// The largest buffer that is kept, in bytes.
-    most_kept: u64,
+    most_kept: AtomicU64,
 }
 
 impl PageZstd {
     /// Returns a decompressor that keeps a buffer of at most this many bytes for the next page.
     pub fn new(most_kept: u64) -> Self {
         let (decompressor, spare) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(PageRoom { decompressor, spare, most_kept }))
+        Self(Arc::new(PageRoom { decompressor, spare, most_kept: most_kept.into() }))
+    }
+
+    /// Keeps no more buffers, because the pages that follow are the last ones.
+    pub fn keep_no_more(&self) {
+        self.0.most_kept.store(0, Ordering::Relaxed);
     }
 
     /// Returns the contents of a page, which must have this number of bytes.
@@ -89,7 +95,8 @@ impl Drop for LentBuffer {
     fn drop(&mut self) {
         let mut spare = self.room.spare();
         let capacity = self.bytes.capacity();
-        if capacity > spare.capacity() && capacity as u64 <= self.room.most_kept {
+        let most = self.room.most_kept.load(Ordering::Relaxed);
+        if capacity > spare.capacity() && capacity as u64 <= most {
             self.bytes.clear();
             std::mem::swap(&mut *spare, &mut self.bytes);
         }
@@ -137,6 +144,12 @@ mod tests {
         let large = decompress(9 * MIB, 7);
         assert_eq!(kept(), 0);
         drop(large);
+        assert_eq!(kept(), 0);
+        // The last page takes what is kept, and leaves nothing.
+        drop(decompress(4 * MIB, 8));
+        zstd.keep_no_more();
+        assert_eq!(kept(), 4 * MIB + MIB / 4);
+        drop(decompress(4 * MIB, 9));
         assert_eq!(kept(), 0);
     }
 

@@ -43,7 +43,13 @@ impl<'a> GroupReader<'a> {
     ) -> impl Iterator<Item = Result<Self, Stop>> {
         let groups = metadata.row_groups().iter().enumerate();
         let zstd = PageZstd::new(limit / 8 * 3);
-        groups.map(move |(number, group)| Self::of(file, (number, group), &zstd, limit, skims))
+        let last = metadata.num_row_groups().saturating_sub(1);
+        groups.map(move |(number, group)| {
+            if number == last {
+                zstd.keep_no_more();
+            }
+            Self::of(file, (number, group), &zstd, limit, skims)
+        })
     }
 
     /// Returns the row group of a number, as [`Self::all`] does; `None` if there is none.
