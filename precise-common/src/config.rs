@@ -87,10 +87,11 @@ impl Offsets {
 /// The source of each fact of a sample, and how far the BPF program may trust the sample: bits of
 /// [`Config::source`].
 pub mod source {
-    /// The IP of the sample data is prepared (Linux 6.3 and later); otherwise the precise IP is in
-    /// the registers.
+    /// The IP of the sample data is prepared (Linux 6.3 and later, where the event asks for it);
+    /// otherwise the precise IP is in the registers.
     pub const IP_FROM_SAMPLE: u32 = 1 << 0;
-    /// Process and thread come from `tid_entry` (Linux 6.3 and later); otherwise from a helper.
+    /// Process and thread come from `tid_entry` (Linux 6.3 and later, where the event asks for
+    /// them); otherwise from a helper.
     pub const TID_FROM_SAMPLE: u32 = 1 << 1;
     /// The cgroup id comes from `PERF_SAMPLE_CGROUP`; otherwise from a helper.
     pub const CGROUP_FROM_SAMPLE: u32 = 1 << 2;

@@ -56,7 +56,8 @@ impl CpuCounters {
     }
 
     /// Returns whether the run leaves out the profiler's own samples and this is one of them, by
-    /// its ids. Asked only about samples that passed the filter, so that rejecting costs nothing more.
+    /// its ids. Asked only about samples that passed the filter, so that rejecting costs nothing
+    /// more.
     #[inline(always)]
     pub fn is_own(&self, ids: u64) -> bool {
         if !asks!(source, has source::REJECT_OWN) {

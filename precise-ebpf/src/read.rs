@@ -390,8 +390,9 @@ impl<A: KernelRead> SampleContext<A> {
         gated!(self, callchain, sample_bits::CALLCHAIN)
     }
 
-    /// Returns the process id in the upper half and the thread id in the lower half: in the pid
-    /// namespace of the process that opened the event, or before Linux 6.3 in the initial one.
+    /// Returns the process id in the upper half and the thread id in the lower half: from the
+    /// sample, those in the pid namespace of the process that opened the event; from the helper,
+    /// those in the initial one.
     #[inline(always)]
     pub fn pid_tid(&self) -> Option<u64> {
         if asks!(likely source, has source::TID_FROM_SAMPLE) {

@@ -79,8 +79,8 @@ enum Bench {
         #[arg(long, default_value_t = 6)]
         rounds: usize,
 
-        /// Only these chapters: slowdown, program, profiler, growth, symbols, imports, views,
-        /// table, paper
+        /// Only these chapters: slowdown, timers, program, profiler, growth, symbols, imports,
+        /// views, pictures, table, paper
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
 

@@ -12,6 +12,7 @@ mod kernel_table;
 mod page;
 mod paper;
 mod part;
+mod pictures;
 mod program_time;
 mod question;
 mod running;
@@ -41,11 +42,16 @@ use work::Work;
 const USAGE: &str = "usage: bench-compare PRECISE all|quick|CHAPTER[,CHAPTER …] ROUNDS [PAGE]";
 
 /// The chapters of the page, in its order.
-const CHAPTERS: [Chapter; 9] = [
+const CHAPTERS: [Chapter; 11] = [
     Chapter {
         name: "slowdown",
         title: "What a sample costs the program",
-        parts: |setting| Ok(slowdown::questions(setting).into_iter().map(Part::Question).collect()),
+        parts: |setting| Ok(slowdown::faults(setting).into_iter().map(Part::Question).collect()),
+    },
+    Chapter {
+        name: "timers",
+        title: "What a timer's samples cost the program",
+        parts: |setting| Ok(slowdown::timers(setting).into_iter().map(Part::Question).collect()),
     },
     Chapter {
         name: "program",
@@ -61,6 +67,7 @@ const CHAPTERS: [Chapter; 9] = [
     Chapter { name: "symbols", title: "Names", parts: symbols::parts },
     Chapter { name: "imports", title: "Reading recordings of perf", parts: imports::parts },
     Chapter { name: "views", title: "Asking a capture", parts: views::parts },
+    Chapter { name: "pictures", title: "Drawing a heatmap", parts: pictures::parts },
     Chapter { name: "table", title: "Reading the kernel's table", parts: kernel_table::parts },
     Chapter { name: "paper", title: "A machine of 512 CPUs, on paper", parts: paper::parts },
 ];
@@ -126,7 +133,7 @@ fn main() -> Result<ExitCode> {
 /// before it was beyond its limit three times, because machines are busy.
 fn quick(setting: &Rc<Setting>, rounds: usize) -> Result<ExitCode> {
     const TIMES: usize = 3;
-    let questions = slowdown::questions(setting).into_iter().chain(user_space::questions(setting));
+    let questions = slowdown::faults(setting).into_iter().chain(user_space::questions(setting));
     let mut worse = Vec::new();
     for mut question in questions.filter(|question| question.limit.is_some()) {
         question.contenders.retain(|contender| !contender.tool.is_bpftrace());

@@ -14,13 +14,14 @@ const HOW: &str = "`cargo xtask bench all --page docs/performance.md` writes thi
                    its chapters. Each chapter says where it was measured: compare figures within a chapter \
                    only. In a round, each contender is measured once, in turn; one that cannot do what is \
                    asked, or is not installed, is missing. The columns are the median, the quartiles, the \
-                   median of what a profiler added to the same round without one, and the median of the ratios \
-                   of what precise took or added to what the other did: below 1, precise costs less. A ratio \
+                   median of what a profiler added to the same round without one (a program: to an empty one), \
+                   and the median of the ratios of what precise took or added to what the other did: below 1, \
+                   precise costs less. A ratio \
                    is lost in the noise where the other added nothing in some round. The order of a growth is \
                    its exponent between the last two sizes: 1 is linear.";
 const QUICK: &str = "`cargo xtask bench quick` asks the questions about page faults and about `true` again, and \
-                     fails if precise takes more than 1.2 times perf's cost of a fault, or more time than perf \
-                     for `true`. It is a step of the tests.";
+                     fails if precise adds more to a fault than perf, or takes more time than perf for `true`. \
+                     It is a step of the tests.";
 
 /// Returns the page as Markdown: the chapters that were asked, with their titles, and of all
 /// `titles` the others as they are on the page so far.

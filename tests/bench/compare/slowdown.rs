@@ -11,8 +11,8 @@ use super::setting::Setting;
 use super::tool::Tool;
 use super::work::Load;
 
-/// Returns the questions of this chapter.
-pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
+/// Returns the questions about page faults, each of which is sampled.
+pub fn faults(setting: &Rc<Setting>) -> Vec<Question> {
     let faults = |title, note, filter, tools: &[Tool]| {
         let question = slowed(setting, title, note, Load::Faults);
         tools.iter().fold(question, |question, tool| {
@@ -33,7 +33,11 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
         Filter::RejectsAll,
         &[Tool::Precise, Tool::Bpftrace, Tool::EmptyProgram],
     );
+    vec![added.limit(1.0), rejected]
+}
 
+/// Returns the questions about timers.
+pub fn timers(setting: &Rc<Setting>) -> Vec<Question> {
     let loads = [
         ("A cache miss", Load::Memory),
         ("A multiplication", Load::Compute),
@@ -43,7 +47,7 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
         [1000u32, 10_000, 20_000]
             .map(|hertz| timer(setting, &format!("{name}, timer of {} kHz", hertz / 1000), hertz, load))
     });
-    [added.limit(1.2), rejected].into_iter().chain(timers).collect()
+    timers.collect()
 }
 
 fn slowed(setting: &Rc<Setting>, title: &str, note: &'static str, load: Load) -> Question {

@@ -132,9 +132,9 @@ pub struct WantedFields {
     /// guest's, and for code in a segment with a base, the linear address. Without it, the eBPF
     /// program reads the registers.
     pub ip: bool,
-    /// Process and thread id, in the pid namespace of the process that opened the event. Without
-    /// them, the eBPF program asks a helper for the ids in the initial namespace, which takes a
-    /// fifth of the time.
+    /// Process and thread id, in the pid namespace of the process that opened the event, which the
+    /// kernel searches for each sample. Without them, the eBPF program asks a helper for the ids in
+    /// the initial namespace.
     pub ids: bool,
     /// The data address.
     pub address: bool,

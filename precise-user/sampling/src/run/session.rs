@@ -130,7 +130,8 @@ impl Session {
         // the perf_event controller. They equal the ids of the unified hierarchy only if that
         // controller is on it.
         let cgroup = matches!(cgroups.report().perf_event, PerfEventOn::V2);
-        // For ids it is the other way round: the kernel searches the namespace for each sample.
+        // The ids of tasks are the other way round: the helper is cheaper, because for each sample
+        // the kernel would search the namespace, but it knows the initial namespace only.
         let ids = !Root::default().has_initial_pids();
         let tasks = Prepared { cgroup, ids, ..Prepared::default() };
 
