@@ -70,7 +70,7 @@ fn types(setting: &Rc<Setting>) -> Result<Question> {
     let note = "One of 50 of its page faults, each in another function. The type and the field of each, from \
                 the debug information. perf of Debian 12 knows no types; a newer one is asked once, because \
                 it takes minutes.";
-    let question = Question::new(format!("types of {} of these addresses", thousands(TYPED)), "s", note);
+    let question = Question::new(format!("Types of {} of these addresses", thousands(TYPED)), "s", note);
     let command = setting.command(Tool::Precise, "types -i types.parquet");
     let asked = Rc::clone(setting);
     let question = question.with(Tool::Precise, vec![command], move |commands| asked.seconds(commands));
