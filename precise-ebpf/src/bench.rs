@@ -35,7 +35,7 @@ pub fn empty(_ctx: PerfEventContext) -> u32 {
     0
 }
 
-/// The cost of the ledger alone: three counters, of which one is a sum of periods.
+/// The cost of the ledger alone: three counters; one of them is a sum of periods.
 #[perf_event]
 #[inline(always)]
 pub fn count(ctx: PerfEventContext) -> u32 {

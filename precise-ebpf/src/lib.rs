@@ -42,7 +42,7 @@ pub fn run<A: KernelRead>(ctx: &PerfEventContext) -> u32 {
         // Without a filter no sample is rejected, and the call and its return take a fifth of the
         // program's time.
         Ok(()) if filter::is_empty() => added(&sample, ctx),
-        Ok(()) => aggregate::<A>(ctx),
+        Ok(()) => aggregate::<A>(ctx, sample.kernel_ctx, sample.data),
         Err(id) => {
             // A sample on a CPU without a row is in no counter; user space sees it as missing
             // coverage.
@@ -58,8 +58,8 @@ pub fn run<A: KernelRead>(ctx: &PerfEventContext) -> u32 {
 /// Runs the steps for a sample that passed the filter. Not inlined, so that a rejected sample does
 /// not touch their code and stack.
 #[inline(never)]
-fn aggregate<A: KernelRead>(ctx: *mut c_void) {
-    added(&SampleContext::<A>::open(ctx), ctx);
+fn aggregate<A: KernelRead>(ctx: *mut c_void, kernel_ctx: *const u8, data: *const u8) {
+    added(&SampleContext::<A>::of(ctx, kernel_ctx, data), ctx);
 }
 
 /// Runs the steps for a sample that passed the filter, or that no filter looked at.

@@ -191,7 +191,7 @@ macro_rules! gated {
 /// A sample, whose facts are read on demand.
 pub struct SampleContext<A> {
     ctx: *mut bpf_perf_event_data,
-    kernel_ctx: *const u8,
+    pub(crate) kernel_ctx: *const u8,
     pub(crate) data: *const u8,
     access: PhantomData<A>,
 }
@@ -226,6 +226,12 @@ impl<A: KernelRead> SampleContext<A> {
         // If the pointer cannot be read, it is null, which cannot be read either: then every fact
         // is missing.
         let data = A::u64(kernel_ctx, config!(offsets.ctx_data)).unwrap_or(0) as *const u8;
+        Self::of(ctx, kernel_ctx, data)
+    }
+
+    /// Returns the sample of this context, which is open already.
+    #[inline(always)]
+    pub fn of(ctx: *mut c_void, kernel_ctx: *const u8, data: *const u8) -> Self {
         Self { ctx: ctx.cast(), kernel_ctx, data, access: PhantomData }
     }
 

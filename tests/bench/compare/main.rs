@@ -35,6 +35,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use precise_tests::say;
 
 use part::Part;
+use question::Question;
 use setting::Setting;
 use tool::Tool;
 use work::Work;
@@ -46,22 +47,22 @@ const CHAPTERS: [Chapter; 11] = [
     Chapter {
         name: "slowdown",
         title: "What a sample costs the program",
-        parts: |setting| Ok(slowdown::faults(setting).into_iter().map(Part::Question).collect()),
+        parts: |setting| asked(slowdown::faults(setting)),
     },
     Chapter {
         name: "timers",
         title: "What a timer's samples cost the program",
-        parts: |setting| Ok(slowdown::timers(setting).into_iter().map(Part::Question).collect()),
+        parts: |setting| asked(slowdown::timers(setting)),
     },
     Chapter {
         name: "program",
         title: "What the eBPF program takes",
-        parts: |setting| Ok(program_time::questions(setting).into_iter().map(Part::Question).collect()),
+        parts: |setting| asked(program_time::questions(setting)),
     },
     Chapter {
         name: "profiler",
         title: "What the profiler takes",
-        parts: |setting| Ok(user_space::questions(setting).into_iter().map(Part::Question).collect()),
+        parts: |setting| asked(user_space::questions(setting)),
     },
     Chapter { name: "growth", title: "How it grows", parts: growing::parts },
     Chapter { name: "symbols", title: "Names", parts: symbols::parts },
@@ -77,6 +78,12 @@ struct Chapter {
     name: &'static str,
     title: &'static str,
     parts: fn(&Rc<Setting>) -> Result<Vec<Part>>,
+}
+
+/// Returns questions as the parts of a chapter.
+#[expect(clippy::unnecessary_wraps, reason = "other chapters can fail")]
+fn asked(questions: Vec<Question>) -> Result<Vec<Part>> {
+    Ok(questions.into_iter().map(Part::Question).collect())
 }
 
 fn chosen(which: &str) -> Result<Vec<&'static Chapter>> {
