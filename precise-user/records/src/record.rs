@@ -115,10 +115,9 @@ impl BuildId {
     /// Returns the id in lower-case hex, as `file` and `readelf` print it.
     pub fn hex(&self) -> String {
         let bytes = self.as_bytes();
+        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
         let mut hex = String::with_capacity(2 * bytes.len());
-        for digit in bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]) {
-            hex.extend(char::from_digit(digit.into(), 16));
-        }
+        hex.extend(digits.map(|digit| char::from(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit })));
         hex
     }
 }

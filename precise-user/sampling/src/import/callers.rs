@@ -56,8 +56,8 @@ impl CallerFinder {
     }
 
     /// Sets who opens the files of code.
-    pub fn open_with(&mut self, files: Option<CodeFiles>) {
-        if let (Some(unwinder), Some(files)) = (&mut self.unwinder, files) {
+    pub fn open_with(&mut self, files: CodeFiles) {
+        if let Some(unwinder) = &mut self.unwinder {
             unwinder.open_with(files);
         }
     }

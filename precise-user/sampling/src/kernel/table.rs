@@ -149,10 +149,16 @@ impl CellTable {
     /// the partition has taken enough samples since the last [`Self::flip`], so that the usual case
     /// reads one counter for each CPU.
     pub fn fill(&self) -> f64 {
-        let chains = self.stacks.as_ref().map_or(self.slots, |stacks| stacks.slots().min(self.slots));
+        let enough = self.least_samples() as u64 / 8;
         let partitions = self.aggregated().zip(&self.before).enumerate();
-        let grown = partitions.filter(|(_, (now, before))| now.saturating_sub(**before) > chains as u64 / 8);
+        let grown = partitions.filter(|(_, (now, before))| now.saturating_sub(**before) > enough);
         grown.map(|(partition, _)| self.fill_of(partition)).fold(0.0, f64::max)
+    }
+
+    /// Returns the least number of samples that fill one partition of a half: its cells, or its
+    /// call chains.
+    pub fn least_samples(&self) -> usize {
+        self.stacks.as_ref().map_or(self.slots, |stacks| stacks.slots().min(self.slots))
     }
 
     /// Estimates how full one partition of the half in use is.

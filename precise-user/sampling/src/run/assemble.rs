@@ -27,9 +27,6 @@ use precise_model::{Name, NameId, Names, Reason};
 use precise_records::Chains;
 use precise_records::record::MappedFileId;
 
-/// Maximum number of addresses that are looked up together. After each such batch, a run that is
-/// over may stop looking up names.
-const BATCH: usize = 1024;
 /// Minimum number of rows that are added up before there are cells for all of them.
 const MIN_ROWS: usize = 1 << 16;
 
@@ -168,11 +165,6 @@ impl Assembler {
             self.forget();
         }
         self.looks_up = looks_up;
-    }
-
-    /// Returns whether addresses are looked up now.
-    fn looks_up(&self) -> bool {
-        self.looks_up && !self.deadline.names_are_over()
     }
 
     /// Returns the options.
@@ -377,21 +369,19 @@ impl Assembler {
     }
 
     fn resolve(&mut self, batch: CodeBatch) {
-        let (begin, looks_up) = (self.named.code.len(), self.looks_up());
+        let begin = self.named.code.len();
         let names = &mut self.named.names;
-        in_batches(batch.0, |queries| match &mut self.symbolizer {
-            Some(symbolizer) if looks_up => {
-                let mut found = symbolizer.resolve_code(names, queries);
-                for location in found.iter_mut().filter(|location| location.kernel) {
-                    self.kernel_images.describe(location, names);
-                }
-                self.named.code.extend(found);
+        let mut queries = batch.0.into_iter();
+        if let Some(symbolizer) = &mut self.symbolizer {
+            let go_on = go_on(self.looks_up, &self.deadline);
+            let mut found = symbolizer.resolve_code_while(names, &mut queries, go_on);
+            for location in found.iter_mut().filter(|location| location.kernel) {
+                self.kernel_images.describe(location, names);
             }
-            some => {
-                let late = |query| late_code(names, query, some.is_some());
-                self.named.code.extend(queries.iter().map(late));
-            }
-        });
+            self.named.code.extend(found);
+        }
+        let mappings = self.symbolizer.is_some();
+        self.named.code.extend(queries.map(|query| late_code(names, &query, mappings)));
         let found = self.named.code.get(begin..).unwrap_or_default();
         self.lists +=
             found.iter().map(|location| size_of_val(location.inlined_into.as_slice())).sum::<usize>();
@@ -422,14 +412,14 @@ impl Assembler {
                 next
             }));
         }
-        let looks_up = self.looks_up();
         let names = &mut self.named.names;
-        in_batches(queries, |queries| match &mut self.symbolizer {
-            Some(symbolizer) if looks_up => {
-                self.named.data.extend(symbolizer.resolve_data(names, queries));
-            }
-            some => self.named.data.extend(queries.iter().map(|query| late_data(query, some.is_some()))),
-        });
+        let mut queries = queries.into_iter();
+        if let Some(symbolizer) = &mut self.symbolizer {
+            let go_on = go_on(self.looks_up, &self.deadline);
+            self.named.data.extend(symbolizer.resolve_data_while(names, &mut queries, go_on));
+        }
+        let mappings = self.symbolizer.is_some();
+        self.named.data.extend(queries.map(|query| late_data(&query, mappings)));
         ids
     }
 
@@ -506,16 +496,9 @@ impl Assembler {
     }
 }
 
-/// Calls `resolve` with at most [`BATCH`] queries at a time, in their order.
-pub(crate) fn in_batches<Q>(queries: Vec<Q>, mut resolve: impl FnMut(Vec<Q>)) {
-    let mut queries = queries.into_iter();
-    loop {
-        let batch: Vec<Q> = queries.by_ref().take(BATCH).collect();
-        if batch.is_empty() {
-            break;
-        }
-        resolve(batch);
-    }
+/// Returns whether to look up more names, as a question to ask again: a run that is over stops.
+fn go_on(looks_up: bool, deadline: &Deadline) -> impl Fn() -> bool {
+    move || looks_up && !deadline.names_are_over()
 }
 
 /// Returns the reason why a location that was not looked up has no names: the one why its mapping

@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+use super::pace::most_per_second;
+use crate::kernel::event::{Rate, Trigger};
+
 /// How often to look at how full the tables are, if they are almost empty. A burst of 400 new keys
 /// per millisecond does not fill a half of the default size (8,192 cells) before the first look.
 const SELDOM: Duration = Duration::from_millis(20);
@@ -19,10 +22,25 @@ const FULL: f64 = 0.75;
 /// For how many looks the growth is extrapolated: reading takes time too.
 const AHEAD: f64 = 2.0;
 
-/// Returns how long to wait until the next look, `elapsed` after the run began. `begun` says
-/// whether a table has begun to fill.
-pub(crate) fn pause(elapsed: Duration, begun: bool) -> Duration {
-    if begun || elapsed < BEGINNING { OFTEN } else { SELDOM }
+/// How often to look at least, at tables that cannot fill before.
+const LEAST: Duration = Duration::from_secs(1);
+/// How often to look at a table while it fills at its fastest.
+const LOOKS: u32 = 4;
+
+/// The most samples per second of a hardware event on a CPU: the kernel stops an event that takes
+/// more until its next tick (`__perf_event_account_interrupt`). This is the limit at boot
+/// (`kernel.perf_event_max_sample_rate`), which the kernel itself only lowers.
+const UNTHROTTLED: f64 = 100_000.0;
+
+/// Returns the least time in which the samples of an event take `cells` new cells on a CPU; `None`
+/// if nothing limits how often it happens.
+pub(crate) fn fills_in(trigger: Trigger, rate: Rate, cells: usize) -> Option<Duration> {
+    let most = match trigger {
+        Trigger::Timer => most_per_second(rate, trigger, false)?,
+        Trigger::Hardware => UNTHROTTLED,
+        Trigger::Kernel => return None,
+    };
+    Some(Duration::from_secs_f64(cells as f64 / most))
 }
 
 /// The growth of one table.
@@ -33,9 +51,25 @@ pub(crate) fn pause(elapsed: Duration, begun: bool) -> Duration {
 pub(crate) struct Filling {
     /// How full the table was at the last look, 0 to 1.
     last: f64,
+    /// The least time in which it fills; `None` if it is not known.
+    fills_in: Option<Duration>,
 }
 
 impl Filling {
+    /// Starts with an empty table, which takes at least `fills_in` to fill, if that is known.
+    pub fn new(fills_in: Option<Duration>) -> Self {
+        Self { last: 0.0, fills_in }
+    }
+
+    /// Returns how long to wait until the next look at this table, `elapsed` after the run began.
+    pub fn pause(&self, elapsed: Duration) -> Duration {
+        match self.fills_in {
+            Some(fills_in) => (fills_in / LOOKS).clamp(OFTEN, LEAST),
+            None if self.has_begun() || elapsed < BEGINNING => OFTEN,
+            None => SELDOM,
+        }
+    }
+
     /// Returns whether a table that is now `fill` full, 0 to 1, must be read at once.
     pub fn must_be_read(&mut self, fill: f64) -> bool {
         let growth = (fill - self.last).max(0.0);
@@ -44,7 +78,7 @@ impl Filling {
     }
 
     /// Returns whether the table was not almost empty at the last look.
-    pub fn has_begun(&self) -> bool {
+    fn has_begun(&self) -> bool {
         self.last > 0.05
     }
 
@@ -86,12 +120,27 @@ mod tests {
     #[test]
     fn tables_are_looked_at_often_only_while_they_fill() {
         let (start, later) = (Duration::from_millis(10), Duration::from_secs(10));
-        assert_eq!([(start, false), (later, true)].map(|(at, begun)| pause(at, begun)), [OFTEN; 2]);
-        assert_eq!(pause(later, false), SELDOM);
         let mut filling = Filling::default();
-        assert!(!filling.has_begun() && !filling.must_be_read(0.1) && filling.has_begun());
+        assert_eq!([start, later].map(|at| filling.pause(at)), [OFTEN, SELDOM]);
+        assert!(!filling.must_be_read(0.1));
+        assert_eq!(filling.pause(later), OFTEN);
         filling.was_read();
-        assert!(!filling.has_begun());
+        assert_eq!(filling.pause(later), SELDOM);
+    }
+
+    #[test]
+    fn tables_that_cannot_fill_are_left_alone() {
+        let pause = |trigger, rate, cells| {
+            Filling::new(fills_in(trigger, rate, cells)).pause(Duration::from_millis(10))
+        };
+        assert_eq!(pause(Trigger::Timer, Rate::Frequency(999), 8192), LEAST);
+        assert_eq!(pause(Trigger::Timer, Rate::Period(100_000), 8192), Duration::from_micros(204_800));
+        assert_eq!(pause(Trigger::Hardware, Rate::Frequency(999), 8192), Duration::from_micros(20_480));
+        assert_eq!(pause(Trigger::Timer, Rate::Period(100_000), 64), OFTEN);
+        assert_eq!(pause(Trigger::Kernel, Rate::Frequency(999), 8192), OFTEN);
+        // It is read in time at its fastest.
+        let (highest, reads) = filled(1.0 / f64::from(LOOKS), 1.0);
+        assert!(highest <= 0.85 && reads > 0, "{highest} after {reads}");
     }
 
     #[test]

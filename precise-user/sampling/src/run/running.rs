@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::allocator;
 use super::allowance::Allowance;
 use super::assemble::{Assembler, AssemblerOptions};
-use super::filling::{self, Filling};
+use super::filling::{Filling, fills_in};
 use super::naming::{Drained, Naming, NamingResult, RowSink};
 use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
@@ -136,7 +136,7 @@ impl Opened {
         let memory = session.events.iter().find_map(|event| event.sampler.program().unwind.clone());
         let fallback = Fallback { frame_pointers: plan.call_graph == CallGraph::Auto };
         let mut unwinder = None;
-        if let (Some(memory), Some(files)) = (memory, files) {
+        if let Some(memory) = memory {
             let started = Unwinder::start(memory, files, fallback, followed, || {
                 early.append(&mut session.sideband());
                 !session.must_end()
@@ -152,7 +152,12 @@ impl Opened {
         session.enable()?;
         let now = monotonic_ns();
         let cost = Cost::new(plan, &session.events);
-        let early = session.events.iter().map(|_| Default::default()).collect();
+        // With call chains, records of new programs must be read soon as well.
+        let filling = |event: &SampledEvent| {
+            let cells = event.sampler.program().table.least_samples();
+            Filling::new(fills_in(event.trigger, event.rate, cells).filter(|_| unwinder.is_none()))
+        };
+        let early = session.events.iter().map(|event| (filling(event), Drained::default())).collect();
         Ok(Running {
             session,
             cost,
@@ -229,8 +234,8 @@ impl<S: RowSink> Running<S> {
                         self.end_epoch()?;
                         each(self)?;
                     }
-                    let begun = self.early.iter().any(|(filling, _)| filling.has_begun());
-                    next_look = Instant::now() + filling::pause(self.elapsed(), begun);
+                    let pauses = self.early.iter().map(|(filling, _)| filling.pause(self.elapsed()));
+                    next_look = Instant::now() + pauses.min().unwrap_or(epoch);
                 }
                 _ = housekeeping.tick() => {
                     self.take_sideband();

@@ -71,9 +71,9 @@ impl StreamChains {
             return Ok(None);
         }
         let mut unwinder = None;
-        if let (1.., Some(files)) = (plan.copied_stack(), symbolizer.code_files()) {
+        if plan.copied_stack() > 0 {
             let fallback = Fallback { frame_pointers: plan.call_graph == CallGraph::Auto };
-            unwinder.insert(StackUnwinder::new(fallback)?).open_with(files);
+            unwinder.insert(StackUnwinder::new(fallback)?).open_with(symbolizer.code_files());
         }
         let followed = session.unwind_target(plan);
         Ok(Some(Self { unwinder, followed, ahead: VecDeque::new(), sites: FxHashMap::default() }))
@@ -151,7 +151,7 @@ impl StreamChains {
             }
         }
         let (keys, queries): (Vec<_>, Vec<_>) = new.into_iter().unzip();
-        let answers = symbolizer.return_sites(queries);
+        let answers = symbolizer.return_sites_while(&mut queries.into_iter(), || true);
         self.sites.extend(keys.into_iter().zip(answers));
         for (sample, chain) in samples.iter().zip(chains) {
             cut(chain, |address| {

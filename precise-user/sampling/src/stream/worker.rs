@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::chains::{StreamChains, StreamedChain};
 use super::{NamedChain, NamedSample, Sink, StreamField};
 use crate::kernel::sampler::Taken;
-use crate::run::assemble::{CodeKey, code_key, in_batches, late_code, late_data, late_note};
+use crate::run::assemble::{CodeKey, code_key, late_code, late_data, late_note};
 use crate::run::deadline::Deadline;
 use crate::run::naming_thread::{NamedFirst, follow};
 use crate::run::session::Whereabouts;
@@ -357,13 +357,9 @@ impl<S: Sink> Worker<S> {
             work: StreamWork { whereabouts: Whereabouts { symbolizer, .. }, deadline, .. },
             ..
         } = self;
-        in_batches(queries, |queries| {
-            if deadline.names_are_over() {
-                code.extend(queries.iter().map(|query| late_code(names, query, true)));
-            } else {
-                code.extend(symbolizer.resolve_code(names, queries));
-            }
-        });
+        let mut queries = queries.into_iter();
+        code.extend(symbolizer.resolve_code_while(names, &mut queries, || !deadline.names_are_over()));
+        code.extend(queries.map(|query| late_code(names, &query, true)));
         ids
     }
 
@@ -436,14 +432,10 @@ impl<S: Sink> Worker<S> {
             work: StreamWork { whereabouts: Whereabouts { symbolizer, .. }, deadline, .. },
             ..
         } = self;
-        let mut data = Vec::new();
-        in_batches(queries, |queries| {
-            if deadline.names_are_over() {
-                data.extend(queries.iter().map(|query| late_data(query, true)));
-            } else {
-                data.extend(symbolizer.resolve_data(names, queries));
-            }
-        });
+        let mut queries = queries.into_iter();
+        let go_on = || !deadline.names_are_over();
+        let mut data = symbolizer.resolve_data_while(names, &mut queries, go_on);
+        data.extend(queries.map(|query| late_data(&query, true)));
         (data, places)
     }
 }

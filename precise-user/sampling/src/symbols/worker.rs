@@ -6,7 +6,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 
 use anyhow::Context;
 
@@ -82,11 +81,12 @@ pub enum Wait {
     UntilOpen,
 }
 
-/// Names addresses, on its own thread, which ends when this is dropped.
+/// Names addresses, on its own thread, which ends its work when this is dropped.
 #[derive(Debug)]
 pub struct Symbolizer {
-    requests: Option<SyncSender<Request>>,
-    thread: Option<JoinHandle<()>>,
+    requests: SyncSender<Request>,
+    /// Disconnected when the thread has let go of the files and of their reader.
+    ended: Receiver<()>,
     notes: Vec<String>,
     /// Number of notes that found no room in `notes`.
     left_out: u64,
@@ -102,13 +102,14 @@ impl Symbolizer {
     /// Returns an error if the thread cannot be started.
     pub fn spawn(options: SymbolOptions, reader: Reader) -> anyhow::Result<Self> {
         let (requests, inbox) = sync_channel(QUEUE);
-        let thread = std::thread::Builder::new()
+        let (ending, ended) = channel();
+        std::thread::Builder::new()
             .name("symbols".into())
-            .spawn(move || rights::raised_for_names(|| serve(&options, reader, &inbox)))
+            .spawn(move || rights::raised_for_names(|| serve(&options, reader, &inbox, ending)))
             .context("cannot start the symbolizer thread")?;
         Ok(Self {
-            requests: Some(requests),
-            thread: Some(thread),
+            requests,
+            ended,
             notes: Vec::new(),
             left_out: 0,
             not_opened: AtomicU64::new(0),
@@ -117,17 +118,19 @@ impl Symbolizer {
     }
 
     /// Returns a way to ask for the files of code.
-    pub fn code_files(&self) -> Option<CodeFiles> {
-        self.requests.clone().map(CodeFiles)
+    pub fn code_files(&self) -> CodeFiles {
+        CodeFiles(self.requests.clone())
     }
 
     /// Opens files while the processes that map them exist. Files that do not fit in the queue are
     /// dropped, and counted in [`Self::not_opened`].
     pub fn open_early(&self, files: Vec<Mapped>, wait: Wait) {
-        let Some(requests) = self.requests.as_ref().filter(|_| !files.is_empty()) else { return };
+        if files.is_empty() {
+            return;
+        }
         let (opened, all) = channel();
         let request = Request::Open(files, opened);
-        if let Err(TrySendError::Full(Request::Open(files, _))) = requests.try_send(request) {
+        if let Err(TrySendError::Full(Request::Open(files, _))) = self.requests.try_send(request) {
             self.not_opened.fetch_add(files.len() as u64, Ordering::Relaxed);
         }
         if wait == Wait::UntilOpen {
@@ -139,9 +142,7 @@ impl Symbolizer {
     /// Forgets the files and answers that nobody asked for since the last call. Does not block: if
     /// the queue is full, the next call does it.
     pub fn forget_unused(&self) {
-        if let Some(requests) = &self.requests {
-            let _full_or_dead = requests.try_send(Request::ForgetUnused);
-        }
+        let _full_or_dead = self.requests.try_send(Request::ForgetUnused);
     }
 
     /// Returns the number of files that [`Self::open_early`] dropped.
@@ -151,9 +152,20 @@ impl Symbolizer {
 
     /// Returns the code locations of `queries`, in their order. Waits for the answers.
     pub fn resolve_code(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
-        let mut locations = Vec::with_capacity(queries.len());
+        self.resolve_code_while(names, &mut queries.into_iter(), || true)
+    }
+
+    /// Returns the code locations of the first of `queries`, in their order, and leaves the others
+    /// from when `go_on` says so: it is asked before each batch. Waits for the answers.
+    pub fn resolve_code_while(
+        &mut self,
+        names: &mut Names,
+        queries: &mut impl Iterator<Item = CodeQuery>,
+        go_on: impl FnMut() -> bool,
+    ) -> Vec<CodeLocation> {
+        let mut locations = Vec::with_capacity(queries.size_hint().0);
         let place = |query: &CodeQuery| (query.kernel, query.address);
-        self.ask_in_batches(queries, place, Request::Code, |symbols, asked, reply| match reply {
+        self.ask_in_batches(queries, go_on, place, Request::Code, |symbols, asked, reply| match reply {
             Some(reply) => {
                 let map = merge(names, &reply.names);
                 symbols.keep_notes(reply.notes);
@@ -166,13 +178,19 @@ impl Symbolizer {
         locations
     }
 
-    /// Returns what the code says about return addresses, in their order; `None` if there is no
-    /// file to tell, as for the code of a JIT compiler. Each query is for the last byte before the
-    /// address. Waits for the answers.
-    pub fn return_sites(&mut self, queries: Vec<CodeQuery>) -> Vec<Option<ReturnSite>> {
-        let mut sites = Vec::with_capacity(queries.len());
+    /// Returns what the code says about the first of these return addresses, in their order, and
+    /// leaves the others as [`Self::resolve_code_while`] does; `None` if there is no file to tell,
+    /// as for the code of a JIT compiler. Each query is for the last byte before the address. Waits
+    /// for the answers.
+    pub fn return_sites_while(
+        &mut self,
+        queries: &mut impl Iterator<Item = CodeQuery>,
+        go_on: impl FnMut() -> bool,
+    ) -> Vec<Option<ReturnSite>> {
+        let mut sites = Vec::with_capacity(queries.size_hint().0);
         self.ask_in_batches(
             queries,
+            go_on,
             |_query| None,
             Request::ReturnSites,
             |_symbols, asked, answer| {
@@ -184,18 +202,28 @@ impl Symbolizer {
 
     /// Returns the data locations of `queries`, in their order. Waits for the answers.
     pub fn resolve_data(&mut self, names: &mut Names, queries: Vec<DataQuery>) -> Vec<DataLocation> {
-        if queries.is_empty() {
-            return Vec::new();
-        }
-        let asked: Vec<_> = queries.iter().map(|q| q.address).collect();
-        match self.ask(|reply| Request::Data(queries, reply)) {
+        self.resolve_data_while(names, &mut queries.into_iter(), || true)
+    }
+
+    /// Returns the data locations of the first of `queries`, in their order, and leaves the others
+    /// as [`Self::resolve_code_while`] does. Waits for the answers.
+    pub fn resolve_data_while(
+        &mut self,
+        names: &mut Names,
+        queries: &mut impl Iterator<Item = DataQuery>,
+        go_on: impl FnMut() -> bool,
+    ) -> Vec<DataLocation> {
+        let mut locations = Vec::with_capacity(queries.size_hint().0);
+        let place = |query: &DataQuery| query.address;
+        self.ask_in_batches(queries, go_on, place, Request::Data, |symbols, asked, reply| match reply {
             Some(reply) => {
                 let map = merge(names, &reply.names);
-                self.keep_notes(reply.notes);
-                reply.locations.into_iter().map(|location| map.data(location)).collect()
+                symbols.keep_notes(reply.notes);
+                locations.extend(reply.locations.into_iter().map(|location| map.data(location)));
             }
-            None => asked.into_iter().map(failed_data).collect(),
-        }
+            None => locations.extend(asked.into_iter().map(failed_data)),
+        });
+        locations
     }
 
     /// Returns the problems since the last call, one sentence each, as notes for the capture.
@@ -208,25 +236,20 @@ impl Symbolizer {
         notes
     }
 
-    fn ask<T>(&mut self, request: impl FnOnce(Sender<T>) -> Request) -> Option<T> {
-        let sent = self.send(request);
-        self.receive(sent)
-    }
-
-    /// Asks `queries` in batches of [`BATCH`]. Each is sent before `take` gets the answer to the
-    /// last one, so that the thread has work meanwhile. `take` also gets what `fact` says of each
-    /// query, and no answer if the thread has died.
+    /// Asks `queries` in batches of [`BATCH`] while `go_on` says so. Each is sent before `take` is
+    /// given the answer to the last one, so that the thread has work meanwhile. `take` also gets
+    /// the `fact` of each query, and no answer if the thread has died.
     fn ask_in_batches<Q, F, T>(
         &mut self,
-        queries: Vec<Q>,
+        queries: &mut impl Iterator<Item = Q>,
+        mut go_on: impl FnMut() -> bool,
         fact: impl Fn(&Q) -> F,
         request: impl Fn(Vec<Q>, Sender<T>) -> Request,
         mut take: impl FnMut(&mut Self, Vec<F>, Option<T>),
     ) {
-        let mut queries = queries.into_iter();
         let mut before = None;
         loop {
-            let batch: Vec<Q> = queries.by_ref().take(BATCH).collect();
+            let batch: Vec<Q> = if go_on() { queries.take(BATCH).collect() } else { Vec::new() };
             let next = (!batch.is_empty()).then(|| {
                 let facts = batch.iter().map(&fact).collect();
                 (facts, self.send(|reply| request(batch, reply)))
@@ -245,7 +268,7 @@ impl Symbolizer {
     /// Sends a request. Returns where its answer will come; `None` if the thread has died.
     fn send<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Option<Receiver<T>> {
         let (reply, answer) = channel();
-        self.requests.as_ref()?.send(request(reply)).ok()?;
+        self.requests.send(request(reply)).ok()?;
         Some(answer)
     }
 
@@ -274,16 +297,15 @@ impl Symbolizer {
 
 impl Drop for Symbolizer {
     fn drop(&mut self) {
-        // An error says that the thread has died.
-        let _dead = self.requests.take().map(|requests| requests.send(Request::End));
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was already reported as missing names.
-            let _ = thread.join();
-        }
+        // Errors say that the thread has died, which was already reported as missing names.
+        let _dead = self.requests.send(Request::End);
+        let _dead = self.ended.recv();
     }
 }
 
-fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
+/// Answers until the end. `ending` is dropped when files and reader are let go of; after that the
+/// thread frees the names of a whole run, for which nobody waits.
+fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>, ending: Sender<()>) {
     let mut resolver = BatchResolver::new(options, reader);
     while let Ok(request) = inbox.recv() {
         let mut names = Names::default();
@@ -311,6 +333,8 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
             }
         }
     }
+    let BatchResolver { files, reader, .. } = resolver;
+    drop((files, reader, ending));
 }
 
 /// The ids of a reply's names in the caller's table, by their id in the reply.

@@ -7,7 +7,7 @@ use precise_common::stack::{MAX_FRAMES, none};
 use precise_common::unwind::program;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Assembler, CodeBatch, EpochCells, code_key, in_batches};
+use super::{Assembler, CodeBatch, EpochCells, code_key, go_on};
 use crate::symbols::{CodeQuery, Processes};
 use precise_model::stack::{self, Frames, TakenFrame};
 use precise_model::{Chain, ChainEnd, Dimension, LocationId, Reason, Stack};
@@ -125,17 +125,13 @@ impl Assembler {
 
     /// Asks about the code of queries, each with its process. Without an answer, nothing is cut.
     fn ask_sites(&mut self, queries: Vec<(u32, CodeQuery)>, sites: &mut Sites) {
-        let looks_up = self.looks_up();
-        in_batches(queries, |batch| {
-            let Some(symbolizer) = self.symbolizer.as_mut().filter(|_| looks_up) else {
-                return;
-            };
-            let answers = symbolizer.return_sites(batch.iter().map(|(_, query)| query.clone()).collect());
-            for ((pid, query), site) in batch.into_iter().zip(answers) {
-                self.return_sites.insert(code_key(&query, pid), site);
-                sites.insert((pid, query.address), site);
-            }
-        });
+        let Some(symbolizer) = &mut self.symbolizer else { return };
+        let mut asked = queries.iter().map(|(_, query)| query.clone());
+        let answers = symbolizer.return_sites_while(&mut asked, go_on(self.looks_up, &self.deadline));
+        for ((pid, query), site) in queries.into_iter().zip(answers) {
+            self.return_sites.insert(code_key(&query, pid), site);
+            sites.insert((pid, query.address), site);
+        }
     }
 }
 
