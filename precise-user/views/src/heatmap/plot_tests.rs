@@ -6,6 +6,8 @@ use crate::heatmap::tests::{blank, code, data, row};
 use crate::heatmap::{Heatmap, HeatmapOptions, heatmap};
 use precise_common::latency::bucket;
 use precise_model::{Capture, Dimension, Name, Reason, Row};
+use resvg::tiny_skia::{IntSize, Pixmap};
+use std::io::Cursor;
 
 /// Pseudo-random numbers that are the same in every run.
 struct Noise(u64);
@@ -201,9 +203,14 @@ fn chunks(png: &[u8]) -> Vec<(String, Vec<u8>)> {
     chunks
 }
 
-/// Returns the pixels of a heatmap.
-fn drawn(map: &Heatmap, width: u32) -> resvg::tiny_skia::Pixmap {
-    crate::render::raster::pixmap(&svg(map, width).unwrap()).unwrap()
+/// Returns the pixels of a heatmap's PNG.
+fn drawn(map: &Heatmap, width: u32) -> Pixmap {
+    let file = png(map, width).unwrap();
+    let mut reader = png::Decoder::new(Cursor::new(file)).read_info().unwrap();
+    let mut colours = vec![0; reader.output_buffer_size().unwrap()];
+    let frame = reader.next_frame(&mut colours).unwrap();
+    let opaque = colours.chunks_exact(3).flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]).collect();
+    Pixmap::from_vec(opaque, IntSize::from_wh(frame.width, frame.height).unwrap()).unwrap()
 }
 
 #[test]

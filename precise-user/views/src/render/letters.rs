@@ -3,12 +3,15 @@
 //! Labels are in one built-in font, on one line, from left to right. The layout of any other script
 //! takes three crates, whose build takes a twelfth of the time of the whole program's.
 
+use std::fmt::Write as _;
+
 use resvg::usvg::roxmltree::{Document, Node};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 use super::{fonts, plot::PlotError};
 
-/// Returns the SVG with the outlines of its letters instead of `text` elements.
+/// Returns the SVG with the outlines of its letters instead of `text` elements, and with lines that
+/// are quickly drawn.
 ///
 /// # Errors
 ///
@@ -18,15 +21,20 @@ pub(super) fn outlined(svg: &str) -> Result<String, PlotError> {
     let face = |font: &'static [u8]| Face::parse(font, 0).map_err(|_| PlotError::Font);
     let (regular, bold) = (face(fonts::regular()?)?, face(fonts::bold()?)?);
     let (mut out, mut copied) = (String::with_capacity(4 * svg.len()), 0);
-    for text in document.descendants().filter(|node| node.has_tag_name("text")) {
-        let range = text.range();
+    for node in document.descendants().filter(|node| node.has_tag_name("text") || is_faint_line(node)) {
+        let range = node.range();
         out += svg.get(copied..range.start).unwrap_or_default();
         copied = range.end;
-        let face = if text.attribute("font-weight") == Some("bold") { &bold } else { &regular };
+        if is_faint_line(&node) {
+            let line = svg.get(range).unwrap_or_default();
+            out += &line.replacen(" opacity=", " stroke-opacity=", 1);
+            continue;
+        }
+        let face = if node.attribute("font-weight") == Some("bold") { &bold } else { &regular };
         out += "<path d=\"";
-        out += &path(&text, face);
+        out += &path(&node, face);
         out += "\"";
-        for same in text.attributes().filter(|a| ["fill", "opacity", "transform"].contains(&a.name())) {
+        for same in node.attributes().filter(|a| ["fill", "opacity", "transform"].contains(&a.name())) {
             // None of these has a character that XML would escape.
             out += &format!(" {}=\"{}\"", same.name(), same.value());
         }
@@ -34,6 +42,14 @@ pub(super) fn outlined(svg: &str) -> Result<String, PlotError> {
     }
     out += svg.get(copied..).unwrap_or_default();
     Ok(out)
+}
+
+/// Returns whether a node is a line that one can see through. An element with an opacity is drawn
+/// apart and then laid over the picture; a stroke with one is drawn at once, with the same result
+/// (but for a rounding).
+fn is_faint_line(node: &Node<'_, '_>) -> bool {
+    let is = |name, value| node.attribute(name).is_some_and(|is| is == value);
+    node.has_tag_name("polyline") && is("fill", "none") && !is("opacity", "1")
 }
 
 /// Returns the path of a line of text.
@@ -88,7 +104,7 @@ impl Outline {
         for (x, y) in points {
             // Fonts count upwards, pictures downwards.
             let (x, y) = (self.x + self.scale * x, self.y - self.scale * y);
-            self.path += &format!("{x:.2} {y:.2} ");
+            let _ = write!(self.path, "{x:.2} {y:.2} ");
         }
     }
 }
@@ -161,6 +177,9 @@ mod tests {
         }
         // Each of the two letters has an inner outline.
         assert_eq!(svg.matches('Z').count(), 5, "{svg}");
+        let line = "<polyline fill=\"none\" opacity=\"0.1\" stroke=\"#000\" points=\"0,1 9,1\"/>";
+        let quick = line.replace(" opacity", " stroke-opacity");
+        assert_eq!(outlined(&format!("<svg>{line}</svg>")).unwrap(), format!("<svg>{quick}</svg>"));
         assert!(outlined("<svg>").is_err());
     }
 }
