@@ -1,5 +1,7 @@
 //! The binary `precise`.
 
+#[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
+mod angles;
 mod cli;
 mod memory;
 mod resolver;

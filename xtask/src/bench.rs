@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measures the overhead of precise.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use clap::Subcommand;
 use crate::lab::apt::Apt;
 use crate::lab::described::described_kernel;
 use crate::lab::newer_perf::newer_perf;
-use crate::{build_ebpf, checkout, process};
+use crate::{build_ebpf, checkout, dist, process};
 
 /// The environment variable with the path of the baseline object.
 const YARDSTICK_VARIABLE: &str = "PRECISE_BENCH_OBJECT";
@@ -176,35 +177,36 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(chaos.env("PRECISE_CHAOS_SEED", seed.to_string()))
         }
         Bench::Churn { seconds } => {
-            let precise = release()?;
+            let precise = dist::shipped()?;
             let mut bench = program("bench-churn");
             process::run(bench.arg(precise).arg(seconds.to_string()))
         }
         Bench::Serve { clients, seconds } => {
-            let precise = release()?;
+            let precise = dist::shipped()?;
             let mut bench = program("bench-serve");
             process::run(bench.arg(precise).args([clients.to_string(), seconds.to_string()]))
         }
         Bench::All { rounds, ref only, ref page } => {
             let chapters = if only.is_empty() { "all".to_owned() } else { only.join(",") };
-            let precise = release()?;
+            let precise = dist::shipped()?;
             let mut bench = compare(&["--release"], &precise, &chapters, rounds);
-            process::run(bench.env(PERF_VARIABLE, knows_types()?).args(page))
+            bench.env(PERF_VARIABLE, knows_types()?).env("PATH", with_blazecli()?);
+            process::run(bench.args(page))
         }
         Bench::Quick { rounds } => quick(&release()?, rounds),
         Bench::Callers { ref only, ref page } => {
-            let precise = release()?;
+            let precise = dist::shipped()?;
             let mut bench = program("bench-callers");
             process::run(bench.arg(precise).arg(only).args(page))
         }
         Bench::Build { first } => build(first),
         Bench::Fleet { race: true, .. } => {
-            let precise = release()?;
+            let precise = dist::shipped()?;
             let mut bench = program("bench-fleet-race");
             process::run(bench.arg(precise).args(["1000", "24", "200", "50"]))
         }
         Bench::Fleet { nodes, hours, captures, rows, large, race: false } => {
-            let precise = release()?;
+            let precise = dist::shipped()?;
             let mut bench = program("bench-fleet");
             bench.arg(&precise).args([nodes, hours, captures, rows].map(|number| number.to_string()));
             process::run(&mut bench)?;
@@ -212,7 +214,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(ask.arg(precise).args([large.to_string().as_str(), "26"]))
         }
         Bench::Types { ref page } => {
-            let precise = release()?;
+            let precise = dist::shipped()?;
             let (sources, server) = (sources_of_programs()?, described_server()?);
             let mut bench = process::cargo();
             bench.args([
@@ -274,7 +276,8 @@ fn host_test(name: &str) -> Command {
     test
 }
 
-/// Builds the binary as users have it, and returns its path.
+/// Builds the binary as those have it who build it themselves, and returns its path. It takes less
+/// time to build than the one that is shipped.
 fn release() -> Result<PathBuf> {
     process::run(process::cargo().args(["build", "--locked", "--release", "--package", "precise-user"]))?;
     Ok(checkout::target().join("release/precise"))
@@ -283,6 +286,20 @@ fn release() -> Result<PathBuf> {
 /// Returns a perf that knows types.
 fn knows_types() -> Result<PathBuf> {
     newer_perf(&checkout::target().join("bench-types/perf"))
+}
+
+/// Returns where to look for programs, the command of blazesym among them.
+fn with_blazecli() -> Result<OsString> {
+    const VERSION: &str = "0.1.14";
+    let root = checkout::target().join("bench-tools");
+    if !root.join("bin/blazecli").exists() {
+        let mut install = process::cargo();
+        install.args(["install", "--locked", "--version", VERSION, "--root"]).arg(&root).arg("blazecli");
+        process::run(&mut install)?;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(root.join("bin")).chain(std::env::split_paths(&path));
+    Ok(std::env::join_paths(folders)?)
 }
 
 /// Returns the folder with the sources of the programs whose types are measured.

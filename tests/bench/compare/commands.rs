@@ -40,6 +40,21 @@ pub fn by_timer(setting: &Setting, tool: Tool, hertz: u32, filter: Filter, optio
     }
 }
 
+/// Returns the command that counts the samples of a timer by CPU, so that nothing has to be named.
+/// perf has none: it writes what it always does.
+pub fn by_timer_and_cpu(setting: &Setting, tool: Tool, hertz: u32) -> Vec<String> {
+    match tool {
+        Tool::Precise => {
+            let text = format!("record -q -a -e cpu-clock --duration 300s --by cpu -o x.parquet -F {hertz}");
+            setting.command(tool, &text)
+        }
+        Tool::Bpftrace => ["bpftrace", "-e", &format!("profile:hz:{hertz} {{ @[cpu] = count(); }}")]
+            .map(str::to_owned)
+            .to_vec(),
+        _ => by_timer(setting, tool, hertz, Filter::None, ""),
+    }
+}
+
 fn filtered(mut command: Vec<String>, filter: Filter) -> Vec<String> {
     if filter == Filter::RejectsAll {
         command.extend(words("--filter pid==1"));

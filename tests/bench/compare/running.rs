@@ -99,11 +99,20 @@ fn cpu_time(pid: u32) -> Duration {
 
 /// Returns the CPU time of a process and of those of its children that have ended.
 fn own_cpu_time(pid: u32) -> Option<Duration> {
+    let mut clock = 0;
+    // SAFETY: the pointer is to a clock id, which the call writes.
+    let known = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &raw mut clock) };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a time, which the call writes.
+    if known != 0 || unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return None;
+    }
+    let own = Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32);
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Fields 14 to 17; the name before them may have spaces.
+    // Fields 16 and 17, in ticks; the name before them may have spaces.
     let (_, fields) = stat.rsplit_once(") ")?;
-    let ticks = fields.split(' ').skip(11).take(4).map_while(|field| field.parse::<u64>().ok()).sum::<u64>();
+    let ticks = fields.split(' ').skip(13).take(2).map_while(|field| field.parse::<u64>().ok()).sum::<u64>();
     // SAFETY: no pointers.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1).unsigned_abs();
-    Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+    Some(own + Duration::from_secs_f64(ticks as f64 / per_second as f64))
 }

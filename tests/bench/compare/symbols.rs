@@ -49,9 +49,16 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let import = setting.command(Tool::Precise, "import -q -o symbols.parquet symbols.data");
     let report = words("perf report --stdio -s sym -i symbols.data");
     let tool = words("addr2line -f -i -e large @symbols.addresses");
+    // All addresses are arguments of one command: a system lets these have 2 MiB.
+    let library = words("xargs -s 2000000 -a symbols.addresses blazecli symbolize elf --path large");
     let lines = setting.command(Tool::NewerPerf, "report --stdio -s sym,srcline -i symbols.data");
-    let commands =
-        [(Tool::Precise, import), (Tool::Perf, report), (Tool::NewerPerf, lines), (Tool::Addr2line, tool)];
+    let commands = [
+        (Tool::Precise, import),
+        (Tool::Perf, report),
+        (Tool::NewerPerf, lines),
+        (Tool::Addr2line, tool),
+        (Tool::Blazecli, library),
+    ];
     let question = commands.into_iter().fold(question, |question, (tool, command)| {
         let setting = Rc::clone(setting);
         question.with(tool, vec![command], move |commands| {
@@ -85,37 +92,13 @@ fn types(setting: &Rc<Setting>) -> Result<Question> {
 
 /// Writes and compiles the program.
 fn compile(setting: &Setting) -> Result<PathBuf> {
-    let mut objects = Vec::new();
+    let names: Vec<String> = (0..FUNCTIONS / EACH).map(|file| format!("part{file}")).collect();
     let mut main = String::from("#include <sys/mman.h>\n");
     let mut calls = String::new();
-    for file in 0..FUNCTIONS / EACH {
-        let name = format!("part{file}");
-        let mut source = String::from(
-            "struct order { long id, price, quantity; char *owner; struct order *next; };\n\
-             static inline __attribute__((always_inline)) void touch(volatile char *page, struct order *order)\n\
-             {\n    *page = 1;\n    order->id++;\n}\n",
-        );
-        for function in file * EACH..(file + 1) * EACH {
-            let _ = writeln!(
-                source,
-                "void work_{function}(char *pages, struct order *order)\n{{\n    long sum = {function};\n    \
-                 touch(pages + {function}L * 4096, order);\n    order->price += sum;\n}}"
-            );
-        }
-        let _ = write!(source, "void {name}(char *pages, struct order *order)\n{{\n");
-        for function in (file * EACH..(file + 1) * EACH).step_by(ONE_OF) {
-            let _ = writeln!(source, "    work_{function}(pages, order);");
-        }
-        source += "}\n";
-        fs::write(setting.folder.join(format!("{name}.c")), source)?;
-        let arguments =
-            ["-O1", "-g", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-c"];
-        let mut gcc = Command::new("gcc");
-        let compiled = gcc.args(arguments).arg(format!("{name}.c")).current_dir(&setting.folder).output()?;
-        ensure!(compiled.status.success(), "gcc: {}", String::from_utf8_lossy(&compiled.stderr));
+    for (file, name) in names.iter().enumerate() {
+        fs::write(setting.folder.join(format!("{name}.c")), part(file, name))?;
         let _ = writeln!(main, "void {name}(char *pages, long *order);");
         let _ = writeln!(calls, "    {name}(pages, order);");
-        objects.push(format!("{name}.o"));
     }
     let _ = write!(
         main,
@@ -124,11 +107,47 @@ fn compile(setting: &Setting) -> Result<PathBuf> {
          {calls}    return 0;\n}}\n"
     );
     fs::write(setting.folder.join("main.c"), main)?;
+    let cpus = std::thread::available_parallelism()?.get();
+    let arguments = ["-O1", "-g", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-c"];
+    for together in names.chunks(cpus) {
+        let compilers = together.iter().map(|name| {
+            let mut gcc = Command::new("gcc");
+            gcc.args(arguments).arg(format!("{name}.c")).current_dir(&setting.folder);
+            Ok((name, gcc.spawn().context("gcc")?))
+        });
+        for compiler in compilers.collect::<Result<Vec<_>>>()? {
+            let (name, mut compiler) = compiler;
+            ensure!(compiler.wait()?.success(), "gcc cannot compile {name}.c: see above");
+        }
+    }
     let mut gcc = Command::new("gcc");
-    gcc.args(["-O1", "-g", "-no-pie", "-o", "large", "main.c"]).args(&objects);
+    gcc.args(["-O1", "-g", "-no-pie", "-o", "large", "main.c"]);
+    gcc.args(names.iter().map(|name| format!("{name}.o")));
     let linked = gcc.current_dir(&setting.folder).output()?;
     ensure!(linked.status.success(), "gcc: {}", String::from_utf8_lossy(&linked.stderr));
     Ok(setting.folder.join("large"))
+}
+
+/// Returns the source of a file of the program, whose function `name` calls the others.
+fn part(file: usize, name: &str) -> String {
+    let mut source = String::from(
+        "struct order { long id, price, quantity; char *owner; struct order *next; };\n\
+         static inline __attribute__((always_inline)) void touch(volatile char *page, struct order *order)\n\
+         {\n    *page = 1;\n    order->id++;\n}\n",
+    );
+    for function in file * EACH..(file + 1) * EACH {
+        let _ = writeln!(
+            source,
+            "void work_{function}(char *pages, struct order *order)\n{{\n    long sum = {function};\n    \
+             touch(pages + {function}L * 4096, order);\n    order->price += sum;\n}}"
+        );
+    }
+    let _ = write!(source, "void {name}(char *pages, struct order *order)\n{{\n");
+    for function in (file * EACH..(file + 1) * EACH).step_by(ONE_OF) {
+        let _ = writeln!(source, "    work_{function}(pages, order);");
+    }
+    source += "}\n";
+    source
 }
 
 /// Writes the addresses of the recording in the program into a file. Its code is not moved, so that
@@ -137,10 +156,11 @@ fn addresses(setting: &Setting) -> Result<()> {
     let mut script = setting.command_of(&words("perf script -F ip,sym -i symbols.data"))?;
     let said = script.output().context("perf script")?.stdout;
     let said = String::from_utf8_lossy(&said);
-    let found: Vec<&str> = said
+    let found: Vec<String> = said
         .lines()
         .filter(|line| line.contains(" work_"))
         .filter_map(|line| line.split_whitespace().next())
+        .map(|address| format!("0x{address}"))
         .collect();
     ensure!(found.len() >= FUNCTIONS / ONE_OF * 9 / 10, "perf recorded {} faults", found.len());
     fs::write(setting.folder.join("symbols.addresses"), found.join("\n"))?;

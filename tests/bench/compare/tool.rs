@@ -24,6 +24,8 @@ pub enum Tool {
     EmptyProgram,
     /// addr2line of binutils.
     Addr2line,
+    /// The command of the library that precise reads debug information with.
+    Blazecli,
     /// DuckDB, from Python.
     DuckDb,
     /// A hash map of the kernel, read in batches.
@@ -41,6 +43,7 @@ impl Tool {
             Self::Bpftrace => "bpftrace",
             Self::EmptyProgram => "an empty program",
             Self::Addr2line => "addr2line",
+            Self::Blazecli => "blazecli",
             Self::DuckDb => "DuckDB",
             Self::HashMap => "hash map",
         }
@@ -59,6 +62,7 @@ impl Tool {
             Self::NewerPerf => newer_perf().is_some(),
             Self::Bpftrace | Self::EmptyProgram => program::exists("bpftrace"),
             Self::Addr2line => program::exists("addr2line"),
+            Self::Blazecli => program::exists("blazecli"),
             Self::DuckDb => program::python().is_ok(),
         }
     }

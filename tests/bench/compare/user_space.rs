@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::commands::{Filter, by_fault, by_timer};
+use super::commands::{Filter, by_fault, by_timer, by_timer_and_cpu};
 use super::question::{Question, words};
 use super::running::Running;
 use super::setting::Setting;
@@ -32,18 +32,26 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
         ("CPU time of the profiler, timer of 999 Hz, all CPUs busy", Beside::Busy),
         ("CPU time of the profiler, timer of 999 Hz, 100 processes start each second", Beside::Starts(100)),
     ];
-    let mut all: Vec<Question> = cpu.map(|(title, beside)| cpu_time(setting, title, beside)).into();
+    let named = |tool| by_timer(setting, tool, HERTZ, Filter::None, "");
+    let mut all: Vec<Question> = cpu.map(|(title, beside)| cpu_time(setting, title, beside, named)).into();
+    let title = "CPU time of the profiler, the same, counting by CPU: without names";
+    let unnamed = |tool| by_timer_and_cpu(setting, tool, HERTZ);
+    all.push(cpu_time(setting, title, Beside::Starts(100), unnamed));
     all.extend([whole(setting), memory(setting), start(setting), answer(setting)]);
     all
 }
 
-fn cpu_time(setting: &Rc<Setting>, title: &str, beside: Beside) -> Question {
+fn cpu_time(
+    setting: &Rc<Setting>,
+    title: &str,
+    beside: Beside,
+    command: impl Fn(Tool) -> Vec<String>,
+) -> Question {
     let note = "User space and what the kernel does for it, in ten seconds; not the samples \
                 themselves, and not what perf does at its end.";
     let question = Question::new(title, "ms per second", note);
     PROFILERS.into_iter().fold(question, |question, tool| {
-        let command = by_timer(setting, tool, HERTZ, Filter::None, "");
-        let setting = Rc::clone(setting);
+        let (command, setting) = (command(tool), Rc::clone(setting));
         question.with(tool, vec![command], move |commands| {
             let running = Running::start(tool, commands, &setting)?;
             let _load = match beside {

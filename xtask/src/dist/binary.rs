@@ -186,7 +186,7 @@ fn prefix(flag: &str, from: &Path, to: &str) -> OsString {
 }
 
 /// Returns the triple of this machine.
-fn host() -> Result<String> {
+pub fn host() -> Result<String> {
     let said = process::output(Command::new("rustc").arg("-vV"))?;
     let line = said.lines().find_map(|line| line.strip_prefix("host: "));
     line.map(str::to_owned).context("`rustc -vV` names no host")

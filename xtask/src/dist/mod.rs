@@ -20,6 +20,7 @@ mod tree;
 pub mod wrapper;
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -41,10 +42,22 @@ pub struct DistArgs {
     again: bool,
 }
 
+/// Builds the binary that is shipped, for this machine, and returns its path.
+pub fn shipped() -> Result<PathBuf> {
+    let build = Build::Shipped { target: binary::host()? };
+    let binary = Binary::build(&build, &Release::of_checkout()?, &work().join("binary"))?;
+    Ok(binary.stripped)
+}
+
+/// Returns the folder of what is built.
+fn work() -> PathBuf {
+    checkout::target().join("packages")
+}
+
 /// Runs the task.
 pub fn run(args: &DistArgs) -> Result<()> {
     let release = Release::of_checkout()?;
-    let work = checkout::target().join("packages");
+    let work = work();
     let folder = work.join(&release.version);
     let build = Build::Shipped { target: args.target.clone() };
     let binary = Binary::build(&build, &release, &work.join("binary"))?;
