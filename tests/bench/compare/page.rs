@@ -11,8 +11,8 @@ use super::tool;
 use super::words::filled;
 
 const HOW: &str = "`cargo xtask bench all --page docs/performance.md` writes this page, and with `--only` some of \
-                   its chapters. Each chapter says where it was measured: compare figures within a chapter \
-                   only. In a round, each contender is measured once, in turn; one that cannot do what is \
+                   its chapters. precise is the static binary of the packages (`cargo xtask dist`). Each chapter \
+                   says where it was measured: compare figures within a chapter only. In a round, each contender is measured once, in turn; one that cannot do what is \
                    asked, or is not installed, is missing. The columns are the median, the quartiles, the \
                    median of what a profiler added to the same round without one (a program: to an empty one), \
                    and the median of the ratios of what precise took or added to what the other did: below 1, \

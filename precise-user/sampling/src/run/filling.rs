@@ -33,12 +33,13 @@ const LOOKS: u32 = 4;
 const UNTHROTTLED: f64 = 100_000.0;
 
 /// Returns the least time in which the samples of an event take `cells` new cells on a CPU; `None`
-/// if nothing limits how often it happens.
-pub(crate) fn fills_in(trigger: Trigger, rate: Rate, cells: usize) -> Option<Duration> {
+/// if nothing limits how often it happens. `inherited`: each task has an event of its own, and the
+/// kernel's limit for itself.
+pub(crate) fn fills_in(trigger: Trigger, rate: Rate, inherited: bool, cells: usize) -> Option<Duration> {
     let most = match trigger {
-        Trigger::Timer => most_per_second(rate, trigger, false)?,
-        Trigger::Hardware => UNTHROTTLED,
-        Trigger::Kernel => return None,
+        Trigger::Timer => most_per_second(rate, trigger, inherited)?,
+        Trigger::Hardware if !inherited => UNTHROTTLED,
+        Trigger::Hardware | Trigger::Kernel => return None,
     };
     Some(Duration::from_secs_f64(cells as f64 / most))
 }
@@ -131,13 +132,15 @@ mod tests {
     #[test]
     fn tables_that_cannot_fill_are_left_alone() {
         let pause = |trigger, rate, cells| {
-            Filling::new(fills_in(trigger, rate, cells)).pause(Duration::from_millis(10))
+            Filling::new(fills_in(trigger, rate, false, cells)).pause(Duration::from_millis(10))
         };
         assert_eq!(pause(Trigger::Timer, Rate::Frequency(999), 8192), LEAST);
         assert_eq!(pause(Trigger::Timer, Rate::Period(100_000), 8192), Duration::from_micros(204_800));
         assert_eq!(pause(Trigger::Hardware, Rate::Frequency(999), 8192), Duration::from_micros(20_480));
         assert_eq!(pause(Trigger::Timer, Rate::Period(100_000), 64), OFTEN);
         assert_eq!(pause(Trigger::Kernel, Rate::Frequency(999), 8192), OFTEN);
+        let tasks = |trigger| fills_in(trigger, Rate::Frequency(999), true, 8192);
+        assert!(tasks(Trigger::Timer).is_some() && tasks(Trigger::Hardware).is_none());
         // It is read in time at its fastest.
         let (highest, reads) = filled(1.0 / f64::from(LOOKS), 1.0);
         assert!(highest <= 0.85 && reads > 0, "{highest} after {reads}");

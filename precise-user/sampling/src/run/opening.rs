@@ -44,7 +44,7 @@ pub(crate) struct SampledEvent {
     pub granted: u8,
     pub findings: Vec<String>,
     /// Whether tasks inherit the event.
-    inherited: bool,
+    pub inherited: bool,
     pace: Pace,
     /// Why the event was stopped before the run ended; `None` if it was not.
     runaway: Option<Runaway>,

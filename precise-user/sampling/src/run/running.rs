@@ -155,7 +155,8 @@ impl Opened {
         // With call chains, records of new programs must be read soon as well.
         let filling = |event: &SampledEvent| {
             let cells = event.sampler.program().table.least_samples();
-            Filling::new(fills_in(event.trigger, event.rate, cells).filter(|_| unwinder.is_none()))
+            let fills_in = fills_in(event.trigger, event.rate, event.inherited, cells);
+            Filling::new(fills_in.filter(|_| unwinder.is_none()))
         };
         let early = session.events.iter().map(|event| (filling(event), Drained::default())).collect();
         Ok(Running {

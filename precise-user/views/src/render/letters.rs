@@ -166,6 +166,22 @@ mod tests {
     }
 
     #[test]
+    fn what_the_fonts_do_not_have_is_a_box() {
+        let outline = |letter: &str| {
+            let svg = of("x=\"0\" y=\"0\"", letter);
+            svg.split('"').nth(1).unwrap().to_owned()
+        };
+        let unknown = outline("\u{10fffd}");
+        assert_eq!(unknown.matches('Z').count(), 2, "{unknown}");
+        // DejaVu has this one, but letters from right to left would be in the wrong order.
+        assert_eq!(outline("\u{5d0}"), unknown);
+        // The accent and the letter are outlines of two other glyphs.
+        for own in ["A", "\u{e9}", "\u{416}", "\u{3a9}", "\u{10d0}", "\u{2192}", "\u{fffd}"] {
+            assert_ne!(outline(own), unknown, "{own}");
+        }
+    }
+
+    #[test]
     fn what_is_no_text_stays() {
         let svg = of(
             "x=\"1\" y=\"2\" fill=\"#102030\" opacity=\"0.5\" transform=\"rotate(270, 1, 2)\"",

@@ -44,7 +44,7 @@ fn strips(svg: &str) -> Result<Vec<Pixmap>, PlotError> {
     let (width, height) = (size(width), size(height));
     let strips = std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_STRIPS);
     let rows = height.div_ceil(strips as u32).max(1);
-    let draw = |top: u32| {
+    let draw = &|top: u32| -> Result<Pixmap, PlotError> {
         let mut strip = Pixmap::new(width, rows.min(height - top)).ok_or_else(too_large)?;
         strip.fill(Color::WHITE);
         let place = Transform::from_scale(scale, scale).post_translate(0.0, -(top as f32));
@@ -52,10 +52,15 @@ fn strips(svg: &str) -> Result<Vec<Pixmap>, PlotError> {
         Ok(strip)
     };
     std::thread::scope(|scope| {
+        let start = |top: u32| std::thread::Builder::new().spawn_scoped(scope, move || draw(top));
         let tops = (0..height.max(1)).step_by(rows as usize);
-        let drawing: Vec<_> = tops.map(|top| scope.spawn(move || draw(top))).collect();
-        let lost = || PlotError::Draw("a thread that draws ended".to_owned());
-        drawing.into_iter().map(|strip| strip.join().unwrap_or_else(|_panic| Err(lost()))).collect()
+        let drawing: Vec<_> = tops.map(|top| (top, start(top))).collect();
+        let joined = drawing.into_iter().map(|(top, strip)| match strip {
+            Ok(strip) => strip.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // The system has no thread to spare.
+            Err(_) => draw(top),
+        });
+        joined.collect()
     })
 }
 
