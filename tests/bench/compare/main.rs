@@ -12,6 +12,7 @@ mod kernel_table;
 mod page;
 mod paper;
 mod part;
+mod picture;
 mod pictures;
 mod program_time;
 mod question;
@@ -129,9 +130,18 @@ fn main() -> Result<ExitCode> {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             read => read.with_context(|| page.display().to_string())?,
         };
-        let text = page::page(&so_far, &CHAPTERS.map(|chapter| chapter.title), &chapters, rounds);
-        std::fs::write(page, text).with_context(|| page.display().to_string())?;
-        say(&format!("wrote {}", page.display()));
+        let text = page::page(
+            &so_far,
+            &CHAPTERS.map(|chapter| chapter.title),
+            &chapters,
+            (&setting.precise, rounds),
+        );
+        let picture = page.with_file_name(page::PICTURE);
+        picture.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        for (path, text) in [(&*picture, picture::ratios(&text)), (page, text)] {
+            std::fs::write(path, text).with_context(|| path.display().to_string())?;
+            say(&format!("wrote {}", path.display()));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
