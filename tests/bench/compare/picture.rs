@@ -15,7 +15,7 @@ const LONGEST: usize = 76;
 /// The ends of the axis; what is beyond is drawn at its end.
 const LEAST: f64 = 0.01;
 const MOST: f64 = 100.0;
-/// The programs that have a colour; the others are grey.
+/// The programs that are drawn, with their colours. Nobody would use an empty program.
 const COLOURS: [(Tool, &str); 7] = [
     (Tool::Perf, "#1f5fa8"),
     (Tool::NewerPerf, "#7fb2e5"),
@@ -27,10 +27,10 @@ const COLOURS: [(Tool, &str); 7] = [
 ];
 
 /// A line of the picture.
-#[derive(Debug, PartialEq)]
 enum Line {
     Chapter(String),
-    Question(String, Vec<(Tool, f64)>),
+    /// With the colours of those who were asked.
+    Question(String, Vec<(&'static str, f64)>),
 }
 
 /// Returns the picture of a page as SVG.
@@ -44,7 +44,8 @@ pub fn ratios(page: &str) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
     );
     let mut left = 12.0;
-    for (tool, colour) in COLOURS.into_iter().filter(|(tool, _)| lines.iter().any(|line| line.names(*tool))) {
+    for (tool, colour) in COLOURS.into_iter().filter(|(_, colour)| lines.iter().any(|line| line.has(colour)))
+    {
         dot(&mut svg, left, 16.0, colour);
         text(&mut svg, left + 10.0, 20.0, "", tool.name());
         left += 30.0 + 7.5 * tool.name().len() as f64;
@@ -74,9 +75,7 @@ pub fn ratios(page: &str) -> String {
             Line::Chapter(title) => text(&mut svg, 12.0, y + 4.0, " font-weight=\"bold\"", title),
             Line::Question(title, found) => {
                 text(&mut svg, 24.0, y + 4.0, "", &shortened(title));
-                for (tool, ratio) in found {
-                    let colour =
-                        COLOURS.iter().find(|(of, _)| of == tool).map_or("#999", |(_, colour)| colour);
+                for (colour, ratio) in found {
                     dot(&mut svg, place(*ratio), y, colour);
                 }
             }
@@ -86,8 +85,8 @@ pub fn ratios(page: &str) -> String {
 }
 
 impl Line {
-    fn names(&self, tool: Tool) -> bool {
-        matches!(self, Self::Question(_, found) if found.iter().any(|(of, _)| *of == tool))
+    fn has(&self, colour: &str) -> bool {
+        matches!(self, Self::Question(_, found) if found.iter().any(|(of, _)| *of == colour))
     }
 }
 
@@ -112,11 +111,11 @@ fn question(part: &str) -> Option<Line> {
     let ratio = |line: &str| {
         let mut cells = line.trim_matches('|').split('|').map(str::trim);
         let name = cells.next()?;
-        let (tool, _) = COLOURS.into_iter().find(|(tool, _)| tool.name() == name)?;
-        Some((tool, cells.next_back()?.parse::<f64>().ok()?))
+        let (_, colour) = COLOURS.into_iter().find(|(tool, _)| tool.name() == name)?;
+        Some((colour, cells.next_back()?.parse::<f64>().ok()?))
     };
     let table = part.lines().skip_while(|line| !line.ends_with("precise : this |"));
-    let found: Vec<(Tool, f64)> = table.filter_map(ratio).collect();
+    let found: Vec<_> = table.filter_map(ratio).collect();
     (!found.is_empty()).then(|| Line::Question(title.to_owned(), found))
 }
 
