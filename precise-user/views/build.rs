@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::{env, fs, io, path::PathBuf};
 
-use ttf_parser::{Face, RawFace, Tag};
+use ttf_parser::{Face, Tag};
 
 /// The tables that pictures need: outlines, widths, and which glyph a character has. The others,
 /// such as the names of glyphs, are a tenth of a font.
@@ -45,8 +45,9 @@ fn main() -> io::Result<()> {
 /// Returns a font with [`TABLES`] and the outlines of [`CHARACTERS`] only. Checksums are those of
 /// the font: nothing here reads them.
 fn only_needed(font: &[u8]) -> io::Result<Vec<u8>> {
-    let face = RawFace::parse(font, 0).map_err(io::Error::other)?;
-    let (glyf, loca) = outlines(font)?;
+    let face = Face::parse(font, 0).map_err(io::Error::other)?;
+    let (glyf, loca) = outlines(&face)?;
+    let face = face.raw_face();
     let kept: Vec<_> = face.table_records.into_iter().filter(|r| kept(r.tag)).collect();
     let mut directory = font.get(..4).unwrap_or_default().to_vec();
     let number = u16::try_from(kept.len()).map_err(io::Error::other)?;
@@ -76,8 +77,7 @@ fn kept(tag: Tag) -> bool {
 /// Returns the outlines of a font ("glyf") and where each begins ("loca"). An outline that no
 /// character of [`CHARACTERS`] needs is that of glyph 0, which stands for characters that a font
 /// does not have; equal bytes are packed to nearly none.
-fn outlines(font: &[u8]) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let face = Face::parse(font, 0).map_err(io::Error::other)?;
+fn outlines(face: &Face<'_>) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let missing = || io::Error::other("the font has no long table of outlines");
     let tables = face.raw_face();
     let table = |name| tables.table(Tag::from_bytes(name)).ok_or_else(missing);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use precise::model::text::{Cut, fit};
+
 use super::tool::Tool;
 
 /// Sizes in pixels.
@@ -10,7 +12,7 @@ const LABELS: f64 = 500.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 66.0;
 const ROW: f64 = 18.0;
-/// The longest label, in characters.
+/// The longest label, in columns.
 const LONGEST: usize = 76;
 /// The ends of the axis; what is beyond is drawn at its end.
 const LEAST: f64 = 0.01;
@@ -74,7 +76,7 @@ pub fn ratios(page: &str) -> String {
         match line {
             Line::Chapter(title) => text(&mut svg, 12.0, y + 4.0, " font-weight=\"bold\"", title),
             Line::Question(title, found) => {
-                text(&mut svg, 24.0, y + 4.0, "", &shortened(title));
+                text(&mut svg, 24.0, y + 4.0, "", &fit(title, LONGEST, Cut::End));
                 for (colour, ratio) in found {
                     dot(&mut svg, place(*ratio), y, colour);
                 }
@@ -117,13 +119,6 @@ fn question(part: &str) -> Option<Line> {
     let table = part.lines().skip_while(|line| !line.ends_with("precise : this |"));
     let found: Vec<_> = table.filter_map(ratio).collect();
     (!found.is_empty()).then(|| Line::Question(title.to_owned(), found))
-}
-
-fn shortened(title: &str) -> String {
-    if title.chars().count() <= LONGEST {
-        return title.to_owned();
-    }
-    title.chars().take(LONGEST - 1).collect::<String>() + "…"
 }
 
 /// Returns where a ratio is on the axis, which is logarithmic.

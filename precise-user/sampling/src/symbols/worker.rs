@@ -163,19 +163,8 @@ impl Symbolizer {
         queries: &mut impl Iterator<Item = CodeQuery>,
         go_on: impl FnMut() -> bool,
     ) -> Vec<CodeLocation> {
-        let mut locations = Vec::with_capacity(queries.size_hint().0);
         let place = |query: &CodeQuery| (query.kernel, query.address);
-        self.ask_in_batches(queries, go_on, place, Request::Code, |symbols, asked, reply| match reply {
-            Some(reply) => {
-                let map = merge(names, &reply.names);
-                symbols.keep_notes(reply.notes);
-                locations.extend(reply.locations.into_iter().map(|location| map.code(location)));
-            }
-            None => {
-                locations.extend(asked.into_iter().map(|(kernel, address)| failed_code(kernel, address)));
-            }
-        });
-        locations
+        self.locate_while(names, queries, go_on, (place, failed_code), Request::Code, IdMap::code)
     }
 
     /// Returns what the code says about the first of these return addresses, in their order, and
@@ -213,15 +202,30 @@ impl Symbolizer {
         queries: &mut impl Iterator<Item = DataQuery>,
         go_on: impl FnMut() -> bool,
     ) -> Vec<DataLocation> {
-        let mut locations = Vec::with_capacity(queries.size_hint().0);
         let place = |query: &DataQuery| query.address;
-        self.ask_in_batches(queries, go_on, place, Request::Data, |symbols, asked, reply| match reply {
+        self.locate_while(names, queries, go_on, (place, failed_data), Request::Data, IdMap::data)
+    }
+
+    /// Returns the locations of the first of `queries`, as [`Self::resolve_code_while`] does.
+    /// `failed` makes the location of a query without an answer, of its `place`; `in_table` gives a
+    /// location the ids of the caller's table.
+    fn locate_while<Q, P, T>(
+        &mut self,
+        names: &mut Names,
+        queries: &mut impl Iterator<Item = Q>,
+        go_on: impl FnMut() -> bool,
+        (place, failed): (impl Fn(&Q) -> P, impl Fn(P) -> T),
+        request: impl Fn(Vec<Q>, Sender<Reply<T>>) -> Request,
+        in_table: impl Fn(&IdMap, T) -> T,
+    ) -> Vec<T> {
+        let mut locations = Vec::with_capacity(queries.size_hint().0);
+        self.ask_in_batches(queries, go_on, place, request, |symbols, places, reply| match reply {
             Some(reply) => {
                 let map = merge(names, &reply.names);
                 symbols.keep_notes(reply.notes);
-                locations.extend(reply.locations.into_iter().map(|location| map.data(location)));
+                locations.extend(reply.locations.into_iter().map(|location| in_table(&map, location)));
             }
-            None => locations.extend(asked.into_iter().map(failed_data)),
+            None => locations.extend(places.into_iter().map(&failed)),
         });
         locations
     }
@@ -376,7 +380,7 @@ impl IdMap {
     }
 }
 
-fn failed_code(kernel: bool, address: u64) -> CodeLocation {
+fn failed_code((kernel, address): (bool, u64)) -> CodeLocation {
     let failed = Name::Unknown(Reason::Failed);
     CodeLocation {
         kernel,

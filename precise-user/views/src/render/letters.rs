@@ -25,7 +25,7 @@ pub(super) fn outlined(svg: &str) -> Result<String, PlotError> {
         let range = node.range();
         out += svg.get(copied..range.start).unwrap_or_default();
         copied = range.end;
-        if is_faint_line(&node) {
+        if !node.has_tag_name("text") {
             let line = svg.get(range).unwrap_or_default();
             out += &line.replacen(" opacity=", " stroke-opacity=", 1);
             continue;

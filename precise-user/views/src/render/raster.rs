@@ -75,15 +75,15 @@ fn encoded(strips: &[Pixmap]) -> Result<Vec<u8>, png::EncodingError> {
     encoder.set_deflate_compression(png::DeflateCompression::Level(1));
     encoder.set_filter(png::Filter::Up);
     let mut writer = encoder.write_header()?;
-    let mut to = writer.stream_writer()?;
+    let mut rows = writer.stream_writer()?;
     let mut colours = vec![0; width as usize * 3];
     for row in strips.iter().flat_map(|strip| strip.data().chunks_exact(width as usize * 4)) {
         for (to, [red, green, blue, _]) in colours.as_chunks_mut().0.iter_mut().zip(row.as_chunks().0) {
             *to = [*red, *green, *blue];
         }
-        to.write_all(&colours)?;
+        rows.write_all(&colours)?;
     }
-    to.finish()?;
+    rows.finish()?;
     writer.finish()?;
     Ok(file)
 }
