@@ -13,6 +13,7 @@ use precise_records::record::sample_bits as bit;
 use super::{ImportOptions, import, run::import_from};
 
 mod chains;
+mod epochs;
 
 /// `PERF_SAMPLE_BRANCH_USER` and `_CALL_STACK`.
 const LBR: u64 = 1 | 1 << 11;
@@ -155,14 +156,13 @@ impl Made {
     }
 
     fn import_by(self, dimensions: Option<Vec<Dimension>>) -> Capture {
+        self.import_with(ImportOptions { dimensions, ..ImportOptions::default() })
+    }
+
+    fn import_with(self, options: ImportOptions) -> Capture {
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("x.parquet");
-        let options = ImportOptions {
-            input: "made".into(),
-            output: output.clone(),
-            dimensions,
-            ..ImportOptions::default()
-        };
+        let options = ImportOptions { input: "made".into(), output: output.clone(), ..options };
         let reader = RecordingReader::file(Cursor::new(self.bytes())).expect("a recording");
         import_from(reader, &options).expect("a capture");
         Capture::read(&output).expect("a capture")

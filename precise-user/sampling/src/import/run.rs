@@ -1,6 +1,7 @@
 //! The import itself: one pass over the file.
 
 mod ends;
+mod epochs;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::{
     account::ImportAccount,
     bad_file, branches,
     callers::CallerFinder,
-    cells::{Cells, OfEvent, OfProcess},
+    cells::Cells,
     chains::Seen,
     events::{self, ImportedEvent},
     group::MemberCounts,
@@ -22,13 +23,14 @@ use super::{
     words,
 };
 use crate::error::{ErrorClass, SamplingError};
-use crate::run::assemble::{Assembler, EpochCells};
+use crate::reader::Reader;
+use crate::run::assemble::Assembler;
 use crate::symbols::Processes;
 use crate::symbols::kernel_images::{KERNEL_PID, KernelImages};
 use crate::symbols::process::HistoryLimits;
+use epochs::UnwrittenEpochs;
 use precise_capture::CaptureWriter;
-use precise_capture::fold::add_up;
-use precise_model::{Dimension, Epoch, Row};
+use precise_model::{Dimension, Epoch};
 use precise_records::perf_data::{ReadLoss, RecordingItem, RecordingReader};
 use precise_records::record::{
     IdentifiedRecord, MappedFileId, Record, RecordLayout, SAMPLE, record, sample_bits as bit,
@@ -115,6 +117,8 @@ pub(super) fn import_within(
 ) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).and_then(CaptureWriter::keep_old);
     let writer = writer.map_err(unwritten)?;
+    // It starts while the recording is read for its length. A failure counts if names are needed.
+    let files = Some(Reader::start());
     let epoch_ns = length::epoch_ns(options, &reader);
     let mut run = ImportRun {
         options,
@@ -123,6 +127,7 @@ pub(super) fn import_within(
         writer,
         events: Vec::new(),
         chosen: 0,
+        files,
         naming: None,
         queue: Queue::new(),
         processes: Processes::new(limits),
@@ -132,7 +137,7 @@ pub(super) fn import_within(
         chains: Seen::default(),
         callers: CallerFinder::default(),
         groups: MemberCounts::default(),
-        rows: Vec::new(),
+        waiting: UnwrittenEpochs::default(),
         epochs: Vec::new(),
         clock: Clock::default(),
         written: 0,
@@ -177,6 +182,8 @@ struct ImportRun<'a> {
     events: Vec<(Of, ImportAccount)>,
     /// The number of events of the capture so far.
     chosen: u16,
+    /// The reader of files, until it is needed.
+    files: Option<Result<Reader, SamplingError>>,
     naming: Option<(Assembler, ImportGrouping)>,
     queue: Queue,
     processes: Processes,
@@ -186,7 +193,7 @@ struct ImportRun<'a> {
     chains: Seen,
     callers: CallerFinder,
     groups: MemberCounts,
-    rows: Vec<Row>,
+    waiting: UnwrittenEpochs,
     epochs: Vec<Epoch>,
     clock: Clock,
     written: u64,
@@ -413,19 +420,13 @@ impl ImportRun<'_> {
             self.odd.epochs_too_long = true;
         }
         self.clock.latest = self.clock.latest.max(time);
-        // A process that changes its mappings or its name makes rows in the middle of an epoch.
-        let full = self.rows.len() > MAX_ROWS || self.names_grow();
+        let full = self.rows_are_full()? || self.names_take() > 2 * MAX_REMEMBERED;
         if self.cells.add(time, callers_at, facts) || full {
             self.odd.epochs_cut += 1;
             self.end_epoch(self.clock.latest.saturating_add(1))?;
             self.clock.begin = self.clock.latest.saturating_add(1);
         }
         Ok(())
-    }
-
-    /// Returns whether what the epoch refers to takes more memory than may be remembered.
-    fn names_grow(&self) -> bool {
-        self.naming.as_ref().is_some_and(|(assembler, _)| assembler.remembered_bytes() > 2 * MAX_REMEMBERED)
     }
 
     /// Applies a process event. First it names the cells of the process, which were sampled before
@@ -471,62 +472,6 @@ impl ImportRun<'_> {
         self.processes.apply(&entry);
         // Executable files are looked up only when a sample lies in them.
         drop(self.processes.take_new_files());
-    }
-
-    fn name_process(&mut self, pid: u32) {
-        if let Some(cells) = self.cells.take(pid) {
-            self.name(cells);
-        }
-    }
-
-    fn name(&mut self, cells: OfProcess) {
-        let Some((assembler, _)) = &mut self.naming else { return };
-        if std::mem::take(&mut self.images_changed) {
-            assembler.set_kernel_images(self.images.clone());
-        }
-        let epoch = self.epochs.len() as u32;
-        let (events, window, chains) = cells.by_event();
-        for OfEvent { event, cells, stacks } in &events {
-            let stacks = Some(&stacks[..]);
-            let unwound_since = window.start;
-            let (window, chains) = (&window, &chains);
-            let cells = EpochCells { epoch, event: *event, cells, window, unwound_since, chains, stacks };
-            self.rows.extend(assembler.rows(cells, &self.processes));
-        }
-    }
-
-    /// Names, writes and forgets the cells of the epoch; does nothing if there are none.
-    fn end_epoch(&mut self, end: u64) -> Result<(), SamplingError> {
-        for cells in self.cells.take_all() {
-            self.name(cells);
-        }
-        if self.rows.is_empty() {
-            return Ok(());
-        }
-        let start = self.clock.start.unwrap_or(0);
-        self.epochs.push(Epoch {
-            start_ns: self.clock.begin.saturating_sub(start),
-            end_ns: end.saturating_sub(start),
-        });
-        let mut rows = std::mem::take(&mut self.rows);
-        // The rows were named at different times of the epoch.
-        add_up(&mut rows);
-        self.written += rows.len() as u64;
-        let start_unix_ns = self.start_unix_ns();
-        let events = self.infos();
-        let Some((assembler, _)) = &mut self.naming else { return Ok(()) };
-        let named = assembler.named();
-        named.meta.epochs.clone_from(&self.epochs);
-        named.meta.start_unix_ns = start_unix_ns;
-        named.meta.events = events;
-        self.writer.append_epoch(named, &rows).map_err(unwritten)?;
-        if assembler.remembered_bytes() > MAX_REMEMBERED {
-            assembler.forget();
-        }
-        self.processes.forget_before(self.clock.begin);
-        rows.clear();
-        self.rows = rows;
-        Ok(())
     }
 
     /// Returns the descriptions of the chosen events for the capture.

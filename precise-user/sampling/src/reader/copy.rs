@@ -16,8 +16,8 @@ use super::sections::{FileSection, Sections};
 pub(super) const MAX_FILE: u64 = 1 << 30;
 /// Maximum number of bytes that the compressed sections of a file may have when decompressed.
 const MAX_DECOMPRESSED: u64 = 512 << 20;
-/// Number of bytes per read.
-const CHUNK: u64 = 1 << 20;
+/// Number of bytes per read: what the cache of a core keeps until they are written.
+const CHUNK: u64 = 64 << 10;
 /// Alignment of the content of sections in bytes: that of every table in it.
 const ALIGNED: u64 = 16;
 

@@ -3,6 +3,7 @@
 //! A mangled name of 230 bytes can stand for one of a gigabyte, because it may refer to its own
 //! parts. So the output is cut while it is written.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::protocol::MAX_TEXT;
@@ -14,23 +15,23 @@ const CPP: [&str; 2] = ["_Z", "_GLOBAL_"];
 
 /// Returns the demangled name, or the name itself if it is not mangled. It has at most [`MAX_TEXT`]
 /// bytes.
-pub(super) fn demangle(name: &str) -> String {
+pub(super) fn demangle(name: &str) -> Cow<'_, str> {
     if name.len() > MAX_TEXT {
-        return bounded(name);
+        return bounded(name).into();
     }
     let mut text = Bounded::default();
     if let Ok(symbol) = rustc_demangle::try_demangle(name) {
         let written = write!(text, "{symbol:#}");
-        return text.finish(written).unwrap_or_else(|| name.to_owned());
+        return text.finish(written).map_or(Cow::Borrowed(name), Cow::Owned);
     }
     // The library takes any name for a type: `f` would be `float`.
     if CPP.iter().any(|prefix| name.starts_with(prefix))
         && let Ok(symbol) = cpp_demangle::Symbol::new(name)
     {
         let written = symbol.structured_demangle(&mut text, &cpp_demangle::DemangleOptions::new());
-        return text.finish(written).unwrap_or_else(|| name.to_owned());
+        return text.finish(written).map_or(Cow::Borrowed(name), Cow::Owned);
     }
-    name.to_owned()
+    Cow::Borrowed(name)
 }
 
 /// Returns the text, cut to [`MAX_TEXT`] bytes.

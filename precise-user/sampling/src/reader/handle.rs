@@ -1,5 +1,8 @@
 //! The handle to the reader, in the process that samples.
 
+mod ahead;
+
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -25,6 +28,7 @@ use super::protocol::{
 use super::unwind::UnwindInfo;
 use super::wire;
 use crate::error::SamplingError;
+pub use ahead::{MAX_AHEAD, SentAhead};
 use precise_code::ReturnSite;
 use precise_code::types::TypedCode;
 
@@ -72,6 +76,10 @@ pub struct Reader {
     /// Files whose unwind information ended a worker.
     without_unwind: FxHashSet<FileId>,
     next: FileId,
+    /// The requests that were sent ahead, in the order in which the worker answers them.
+    ahead: VecDeque<ahead::Ahead>,
+    /// The number of the last of them.
+    last_ahead: u64,
     lost: u64,
     of: ReaderUse,
     /// The processes of [`Self::helpers`].
@@ -85,6 +93,8 @@ struct Worker {
     clock: libc::clockid_t,
     confinement: Confinement,
     of: ReaderUse,
+    /// Whether its socket has room for requests that it does not answer yet.
+    takes_requests_ahead: bool,
 }
 
 /// What a reader reads files for. The CPU time of each is counted on its own, because naming has a
@@ -131,7 +141,9 @@ impl Worker {
         of: ReaderUse,
     ) -> Self {
         Workers::of(of).running.push(clock);
-        Self { socket, id, clock, confinement, of }
+        let buffer = rustix::net::sockopt::socket_send_buffer_size(&socket).unwrap_or(0);
+        let takes_requests_ahead = buffer >= ahead::MIN_BUFFER;
+        Self { socket, id, clock, confinement, of, takes_requests_ahead }
     }
 }
 
@@ -166,7 +178,21 @@ impl Reader {
         let helpers = Arc::new(AtomicU64::new(own::pack(nursery.id(), own::NONE)));
         let (levels, without_unwind) = (FxHashMap::default(), FxHashSet::default());
         let (worker, fresh) = (None, true);
-        Ok(Self { nursery, worker, fresh, levels, without_unwind, next: 0, lost: 0, of, helpers })
+        let ahead = VecDeque::new();
+        let (next, last_ahead, lost) = (0, 0, 0);
+        Ok(Self {
+            nursery,
+            worker,
+            fresh,
+            levels,
+            without_unwind,
+            next,
+            ahead,
+            last_ahead,
+            lost,
+            of,
+            helpers,
+        })
     }
 
     /// Returns a number for a file, which no other file gets.
@@ -232,32 +258,39 @@ impl Reader {
 
     /// Returns the symbols at virtual addresses of a file, in their order. A file whose debug
     /// information cannot be read is asked for its symbols alone. `supplement` is the file with
-    /// supplementary debug information. `note` is called with what could not be read, and why.
+    /// supplementary debug information, and `sent` what [`Self::ask_ahead`] returned for the same
+    /// addresses. `note` is called with what could not be read, and why.
     pub fn symbols(
         &mut self,
         (id, file): (FileId, &File),
         supplement: Option<(FileId, &File)>,
         addresses: &[u64],
+        sent: Option<SentAhead>,
         mut note: impl FnMut(&str, &Trouble),
     ) -> Vec<FoundSymbol> {
         let mut found = Vec::with_capacity(addresses.len());
+        let mut ahead = sent.and_then(|sent| self.take_ahead(&sent));
         for part in addresses.chunks(MAX_ADDRESSES) {
             let answer = loop {
-                let level = self.levels.get(&id).copied().unwrap_or(Level::Lines);
+                let level = self.level(id);
                 let (what, below) = match level {
                     Level::Lines => ("line information", Level::Symbols),
                     Level::Symbols => ("symbols", Level::Nothing),
                     Level::Nothing => break None,
                 };
-                let request = ReaderRequest::Symbols {
-                    file: id,
-                    supplement: supplement.map(|(id, _)| id),
-                    lines: level == Level::Lines,
-                    addresses: part.to_vec(),
+                let lines = level == Level::Lines;
+                let answer = match ahead.take() {
+                    Some((had_lines, answer)) if had_lines == lines => answer,
+                    _ => {
+                        let (request, files) = ahead::symbols_request((id, file), supplement, lines, part);
+                        self.ask(&request, &files)
+                    }
                 };
-                let files: Vec<&File> = [file].into_iter().chain(supplement.map(|(_, file)| file)).collect();
-                let trouble = match self.ask(&request, &files) {
-                    Ok(Reply::Symbols(symbols)) if symbols.len() == part.len() => break Some(symbols),
+                let trouble = match answer {
+                    Ok(Reply::Symbols(packed)) => match packed.unpack(part.len()) {
+                        Ok(symbols) => break Some(symbols),
+                        Err(why) => Trouble::Failed(why.to_owned()),
+                    },
                     Ok(other) => unexpected(&other),
                     // Says nothing about the file.
                     Err(trouble @ Trouble::Unavailable(_)) => {
@@ -272,6 +305,11 @@ impl Reader {
             found.extend(answer.unwrap_or_else(|| vec![FoundSymbol::Failed; part.len()]));
         }
         found
+    }
+
+    /// Returns how much of a file is still read.
+    fn level(&self, id: FileId) -> Level {
+        self.levels.get(&id).copied().unwrap_or(Level::Lines)
     }
 
     /// Returns whether a file is not asked for symbols any more, which was said when it began.
@@ -419,14 +457,15 @@ impl Reader {
     /// as the nursery is replaced.
     fn ask(&mut self, request: &ReaderRequest, files: &[&File]) -> Result<Reply, Trouble> {
         loop {
+            // The worker answers in the order of the requests.
+            self.receive_ahead(self.ahead.len());
             self.worker()?;
             let was_fresh = std::mem::replace(&mut self.fresh, false);
             match self.ask_once(request, files) {
                 Ok(Reply::Failed(why)) => return Err(Trouble::Failed(why)),
                 Ok(reply) => return Ok(reply),
                 Err(error) => {
-                    let how = self.bury(&error);
-                    self.lost += 1;
+                    let how = self.lose(&error);
                     if self.nursery.is_lost() {
                         // The worker ended with its nursery, which says nothing about the file.
                         continue;
@@ -440,11 +479,17 @@ impl Reader {
     }
 
     fn ask_once(&self, request: &ReaderRequest, files: &[&File]) -> io::Result<Reply> {
+        let worker = self.send(request, files)?;
+        let limit = Limit::start(Some(worker.clock), TIME_LIMIT);
+        wire::receive(&worker.socket, || limit.wait(&worker.socket)).map(|(reply, _)| reply)
+    }
+
+    /// Sends a request to the worker, and returns the worker.
+    fn send(&self, request: &ReaderRequest, files: &[&File]) -> io::Result<&Worker> {
         let worker = self.worker.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let descriptors: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
         wire::send(&worker.socket, request, &descriptors)?;
-        let limit = Limit::start(Some(worker.clock), TIME_LIMIT);
-        wire::receive(&worker.socket, || limit.wait(&worker.socket)).map(|(reply, _)| reply)
+        Ok(worker)
     }
 
     /// Returns the worker; starts one if there is none.
@@ -493,9 +538,10 @@ impl Reader {
         }
     }
 
-    /// Removes a worker that did not answer. Returns how it ended, in words.
-    fn bury(&mut self, error: &io::Error) -> String {
+    /// Removes a worker that did not answer, and counts it. Returns how it ended, in words.
+    fn lose(&mut self, error: &io::Error) -> String {
         self.worker = None;
+        self.lost += 1;
         let killed = error.kind() == io::ErrorKind::TimedOut;
         match self.nursery.order(WorkerOrder::Kill) {
             _ if killed => format!("was ended: {error}"),

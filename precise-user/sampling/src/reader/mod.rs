@@ -31,15 +31,16 @@ mod nursery;
 mod paths;
 pub mod protocol;
 mod sections;
+mod symbols;
 pub mod unwind;
 mod wire;
 mod worker;
 
 pub use confine::Confinement;
-pub use handle::{Reader, ReaderUse, Trouble, cpu_ns};
+pub use handle::{MAX_AHEAD, Reader, ReaderUse, SentAhead, Trouble, cpu_ns};
 pub use nursery::run_if_reader;
 pub use protocol::{CodeOwner, FoundTypes, FunctionCode, Split};
-pub(crate) use worker::convert;
+pub(crate) use symbols::convert;
 
 /// Reads bytes as an ELF file, as a perf map and as a name, with everything that the reader does
 /// itself and not through the symbolization library. For fuzzing: the reader is where bytes of
@@ -65,8 +66,8 @@ pub fn read_anything(bytes: &[u8]) -> std::io::Result<()> {
         debug_assert_eq!(checked, Ok(()));
     }
     jit::OpenPerfMaps::default().find(1, &file, &addresses);
-    let name = demangle::demangle(&String::from_utf8_lossy(bytes));
-    debug_assert!(name.len() <= protocol::MAX_TEXT);
+    let name = String::from_utf8_lossy(bytes);
+    debug_assert!(demangle::demangle(&name).len() <= protocol::MAX_TEXT);
     Ok(())
 }
 

@@ -5,11 +5,13 @@
 //! wrong, but it is not large.
 
 use std::fs::File;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
 use super::confine::Confinement;
 use super::elf::Headers;
+use super::symbols::PackedSymbols;
 use super::unwind::UnwindInfo;
 use precise_code::ReturnSite;
 use precise_code::types::TypedCode;
@@ -171,7 +173,7 @@ pub enum Reply {
     /// The headers; `None` if the file is not an ELF file.
     Headers(Option<Headers>),
     /// The symbols, in the order of the addresses.
-    Symbols(Vec<FoundSymbol>),
+    Symbols(PackedSymbols),
     /// The types of a function's accesses, or where they are.
     Types(FoundTypes),
     /// Whether the checksum is right.
@@ -198,7 +200,7 @@ pub struct JitAnswer {
 }
 
 /// The symbol at an address, or that there is none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundSymbol {
     /// A symbol.
     Symbol(Symbol),
@@ -208,11 +210,11 @@ pub enum FoundSymbol {
     Failed,
 }
 
-/// A symbol of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A symbol of a file. The symbols of one answer share their texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// The demangled name.
-    pub name: String,
+    pub name: Rc<str>,
     /// The virtual address at which the symbol begins.
     pub address: u64,
     /// The offset of the queried address, in bytes.
@@ -222,31 +224,23 @@ pub struct Symbol {
     /// The line of the queried address, if known.
     pub line: Option<FileLine>,
     /// The functions that are inlined at the address, from the outermost to the innermost.
-    pub inlined: Vec<Inlined>,
-}
-
-impl Symbol {
-    /// Returns whether it is known where the function begins. Of a function in several parts
-    /// (`DW_AT_ranges`: hot and cold code) the library knows the name and the lines only.
-    pub fn has_start(&self) -> bool {
-        self.address > 0 || self.size.is_some()
-    }
+    pub inlined: Box<[Inlined]>,
 }
 
 /// An inlined function.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inlined {
     /// The demangled name.
-    pub name: String,
+    pub name: Rc<str>,
     /// The line of the queried address in this function, if known.
     pub line: Option<FileLine>,
 }
 
 /// A line of a source file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileLine {
     /// The path of the source file, as the compiler wrote it.
-    pub path: String,
+    pub path: Rc<str>,
     /// The number of the line, if known.
     pub number: Option<u32>,
 }

@@ -25,7 +25,7 @@ fn a_known_function(n: u64) -> u64 {
 }
 
 /// Returns this program, and the virtual address in it of [`a_known_function`].
-fn own() -> (File, u64) {
+pub(super) fn own() -> (File, u64) {
     let base = std::fs::read_to_string("/proc/self/maps")
         .expect("readable")
         .lines()
@@ -38,7 +38,8 @@ fn own() -> (File, u64) {
 /// Returns the names and the notes of a file.
 fn names(reader: &mut Reader, file: &File, addresses: &[u64]) -> (Vec<FoundSymbol>, Vec<String>) {
     let (id, mut notes) = (reader.new_id(), Vec::new());
-    let found = reader.symbols((id, file), None, addresses, |what, why| notes.push(format!("{what}: {why}")));
+    let found =
+        reader.symbols((id, file), None, addresses, None, |what, why| notes.push(format!("{what}: {why}")));
     (found, notes)
 }
 
@@ -221,7 +222,7 @@ fn each_part_of_a_function_has_its_start() {
         assert_eq!(notes, Vec::<String>::new());
         for (found, offset) in found.iter().zip([0, size - 1]) {
             let FoundSymbol::Symbol(symbol) = found else { panic!("{found:?}") };
-            assert_eq!((symbol.name.as_str(), symbol.address), (name, address));
+            assert_eq!((&*symbol.name, symbol.address), (name, address));
             assert_eq!((symbol.offset, symbol.size), (offset, Some(size)));
             assert!(symbol.line.as_ref().is_some_and(|line| line.path.ends_with("a.c")), "{symbol:?}");
         }
@@ -239,10 +240,7 @@ fn a_file_without_debug_information_has_its_symbols() {
     let (found, notes) = names(&mut reader, &file, &[0x1004, 0x2000]);
     assert_eq!(notes, Vec::<String>::new());
     let [FoundSymbol::Symbol(symbol), FoundSymbol::None] = &found[..] else { panic!("{found:?}") };
-    assert_eq!(
-        (symbol.name.as_str(), symbol.offset, symbol.size),
-        ("space::foo(int, bool, char)", 4, Some(16))
-    );
+    assert_eq!((&*symbol.name, symbol.offset, symbol.size), ("space::foo(int, bool, char)", 4, Some(16)));
 }
 
 #[test]
@@ -258,7 +256,7 @@ fn what_a_file_claims_is_not_believed() {
         (".debug_info", 1, 1 << 11, 0, &compressed, compressed.len() as u64),
     ]);
     let (found, notes) = names(&mut reader, &claims, &[0x1000]);
-    assert!(matches!(&found[..], [FoundSymbol::Symbol(symbol)] if symbol.name == "f"), "{found:?}");
+    assert!(matches!(&found[..], [FoundSymbol::Symbol(symbol)] if &*symbol.name == "f"), "{found:?}");
     assert!(notes[0].contains("decompressed debug information take 1048576 MiB"), "{notes:?}");
 
     // A table of symbols that is a hole of 4 TiB.
@@ -302,7 +300,7 @@ fn a_file_may_shrink_while_it_is_used() {
     ];
     let file = elf(&sections);
     let id = reader.new_id();
-    let named = |reader: &mut Reader| reader.symbols((id, &file), None, &[0x1000], |_, _| ());
+    let named = |reader: &mut Reader| reader.symbols((id, &file), None, &[0x1000], None, |_, _| ());
     let before = named(&mut reader);
     file.set_len(0).expect("truncated");
     assert_eq!(named(&mut reader), before);
@@ -329,7 +327,7 @@ fn the_loss_of_a_worker_costs_no_other_file() {
 }
 
 /// Kills the nursery and waits until it is gone, and the worker with it.
-fn kill_nursery(reader: &Reader) {
+pub(super) fn kill_nursery(reader: &Reader) {
     let (nursery, worker) = reader.processes();
     // SAFETY: the process is the reader's nursery, which the reader has not waited for.
     assert_eq!(unsafe { libc::kill(nursery.cast_signed(), libc::SIGKILL) }, 0);
@@ -449,7 +447,7 @@ fn a_file_that_ends_its_reader_loses_only_its_lines() {
             (".debug_line", 1, 0, 0, &lines, lines.len() as u64),
         ])
     };
-    let is_f = |found: &[FoundSymbol]| matches!(found, [FoundSymbol::Symbol(symbol)] if symbol.name == "f");
+    let is_f = |found: &[FoundSymbol]| matches!(found, [FoundSymbol::Symbol(symbol)] if &*symbol.name == "f");
 
     // With a sound file of this kind the generator is shown to be right.
     let (found, notes) = names(&mut reader, &file(20), &[0x1000]);

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use blazesym::symbolize::evict::{self, Evict};
 use blazesym::symbolize::source::{self, Source};
-use blazesym::symbolize::{self, CodeInfo, Input, Sym, Symbolized, Symbolizer};
+use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
 use rustc_hash::FxHashMap;
 
 use super::confine::{self, Confinement};
 use super::copy::{MAX_FILE, copy};
-use super::demangle::{bounded, demangle};
+use super::demangle::bounded;
 use super::dwarf::Programs;
 use super::elf::{Headers, by_build_id};
 use super::jit::OpenPerfMaps;
 use super::protocol::{
-    FileId, FileLine, FoundSymbol, FoundTypes, FunctionCode, Inlined, MAX_ADDRESSES, MAX_INLINED,
-    ReaderRequest, Reply, Split, SplitFile, Symbol,
+    FileId, FoundTypes, FunctionCode, MAX_ADDRESSES, ReaderRequest, Reply, Split, SplitFile,
 };
+use super::symbols::{PackedSymbols, Packer};
 use super::{paths, unwind, wire};
 use precise_code::return_site::{BEFORE, BEHIND, ReturnSite};
 use precise_code::types::TypedCode;
@@ -28,8 +28,6 @@ use precise_code::types::TypedCode;
 const MAX_COPIES: u64 = MAX_FILE;
 /// Maximum number of copies.
 const MAX_FILES: usize = 1024;
-/// Maximum number of bytes of text in one answer.
-const MAX_ANSWER: usize = 16 << 20;
 /// The folder in which the library is told to look for debug information.
 const DEBUG: &str = "/d";
 
@@ -137,7 +135,7 @@ impl Worker {
         file: &File,
         supplement: Option<(FileId, File)>,
         addresses: &[u64],
-    ) -> io::Result<Vec<FoundSymbol>> {
+    ) -> io::Result<PackedSymbols> {
         let addresses = addresses.get(..addresses.len().min(MAX_ADDRESSES)).unwrap_or_default();
         self.clock += 1;
         if let Some((id, file)) = supplement {
@@ -152,10 +150,12 @@ impl Worker {
         }));
         let path = self.copies.get(&key).map(|kept| PathBuf::from(&kept.path)).unwrap_or_default();
         let found = self.look_up(&path, key.1, addresses)?;
-        let mut room = MAX_ANSWER;
-        let mut found: Vec<_> = found.into_iter().map(|found| answer_of(found, &mut room)).collect();
-        self.find_starts(&path, addresses, &mut found, &mut room)?;
-        Ok(found)
+        let parts = self.parts(&path, addresses, &found)?;
+        let mut packer = Packer::default();
+        for (index, found) in found.iter().enumerate() {
+            packer.add(found, parts.get(&index));
+        }
+        Ok(packer.finish())
     }
 
     fn look_up(&self, path: &Path, debug: bool, addresses: &[u64]) -> io::Result<Vec<Symbolized<'_>>> {
@@ -165,41 +165,29 @@ impl Worker {
         found.map_err(|error| io::Error::other(format!("{error:#}")))
     }
 
-    /// Gives symbols without a start that of the part of the function that they are in, and its
-    /// name (`main.cold`), by the table of symbols.
-    fn find_starts(
+    /// Returns the parts of functions that addresses are in, by the table of symbols, for the
+    /// symbols that do not say where they begin. The name of a part is its own (`main.cold`). Of a
+    /// function in several parts (`DW_AT_ranges`: hot and cold code) the library knows the name and
+    /// the lines only.
+    fn parts(
         &self,
         path: &Path,
         addresses: &[u64],
-        found: &mut [FoundSymbol],
-        room: &mut usize,
-    ) -> io::Result<()> {
-        let (mut symbols, mut at) = (Vec::new(), Vec::new());
-        for (found, address) in found.iter_mut().zip(addresses) {
-            if let FoundSymbol::Symbol(symbol) = found
-                && !symbol.has_start()
-            {
-                symbols.push(symbol);
-                at.push(*address);
-            }
-        }
+        found: &[Symbolized<'_>],
+    ) -> io::Result<FxHashMap<usize, Sym<'_>>> {
+        let without_start =
+            |found: &Symbolized<'_>| found.as_sym().is_some_and(|sym| sym.addr == 0 && sym.size.is_none());
+        let all = found.iter().zip(addresses).enumerate();
+        let (indexes, at): (Vec<usize>, Vec<u64>) = all
+            .filter(|(_, (found, _))| without_start(found))
+            .map(|(index, (_, address))| (index, *address))
+            .unzip();
         if at.is_empty() {
-            return Ok(());
+            return Ok(FxHashMap::default());
         }
-        for (symbol, part) in symbols.into_iter().zip(self.look_up(path, false, &at)?) {
-            let Symbolized::Sym(part) = part else { continue };
-            if part.size.is_none_or(|size| part.offset >= size) {
-                continue;
-            }
-            let part = convert(&part);
-            let longer = part.name.len().saturating_sub(symbol.name.len());
-            if let Some(left) = room.checked_sub(longer) {
-                *room = left;
-                symbol.name = part.name;
-            }
-            (symbol.address, symbol.offset, symbol.size) = (part.address, part.offset, part.size);
-        }
-        Ok(())
+        let parts = indexes.into_iter().zip(self.look_up(path, false, &at)?);
+        let parts = parts.filter_map(|(index, found)| Some((index, found.into_sym()?)));
+        Ok(parts.filter(|(_, part)| part.size.is_some_and(|size| part.offset < size)).collect())
     }
 
     fn types(
@@ -277,41 +265,6 @@ impl Worker {
             // A path that the library does not know is not an error.
             let _nothing_to_evict = self.symbolizer.evict(&Evict::Elf(evict::Elf::new(path)));
         }
-    }
-}
-
-/// Returns what is sent of an answer of the library. Texts are taken out of `room`, in bytes.
-fn answer_of(symbolized: Symbolized<'_>, room: &mut usize) -> FoundSymbol {
-    let symbol = match symbolized {
-        Symbolized::Sym(symbol) => convert(&symbol),
-        Symbolized::Unknown(symbolize::Reason::IgnoredError) => return FoundSymbol::Failed,
-        Symbolized::Unknown(_) => return FoundSymbol::None,
-    };
-    let path = |line: &Option<FileLine>| line.as_ref().map_or(0, |line| line.path.len());
-    let inlined: usize = symbol.inlined.iter().map(|frame| frame.name.len() + path(&frame.line) + 16).sum();
-    let takes = symbol.name.len() + path(&symbol.line) + inlined + 64;
-    if takes > *room {
-        return FoundSymbol::Failed;
-    }
-    *room -= takes;
-    FoundSymbol::Symbol(symbol)
-}
-
-/// Returns a symbol of the library, with demangled and bounded names.
-pub(crate) fn convert(symbol: &Sym<'_>) -> Symbol {
-    let line = |info: Option<&CodeInfo<'_>>| {
-        info.map(|info| FileLine { path: bounded(&info.to_path().to_string_lossy()), number: info.line })
-    };
-    let inlined = symbol.inlined.iter().take(MAX_INLINED);
-    Symbol {
-        name: demangle(&symbol.name),
-        address: symbol.addr,
-        offset: symbol.offset as u64,
-        size: symbol.size.map(|size| size as u64),
-        line: line(symbol.code_info.as_deref()),
-        inlined: inlined
-            .map(|frame| Inlined { name: demangle(&frame.name), line: line(frame.code_info.as_ref()) })
-            .collect(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! samples.
 
 pub(crate) mod chains;
+mod rows;
 
 use std::{ops::Range, sync::Arc};
 
@@ -17,15 +18,15 @@ use crate::symbols::{
     kernel_images::KernelImages,
     mapping::{Image, Mapped},
 };
-use precise_capture::fold;
 use precise_code::ReturnSite;
-use precise_model::Outcome;
 use precise_model::digits::counted;
-use precise_model::{Capture, CodeLocation, DataLocation, Dimension, Interner, LocationId, Measures, Row};
+use precise_model::{Capture, CodeLocation, DataLocation, Dimension, Interner, LocationId, Row};
 use precise_model::{Chain, Stack};
 use precise_model::{Name, NameId, Names, Reason};
 use precise_records::Chains;
 use precise_records::record::MappedFileId;
+use rows::Awaited;
+pub(crate) use rows::BegunRows;
 
 /// Minimum number of rows that are added up before there are cells for all of them.
 const MIN_ROWS: usize = 1 << 16;
@@ -78,6 +79,8 @@ pub struct Assembler {
     cgroups: Cgroups,
     owners: Owners,
     deadline: Deadline,
+    /// The locations that were asked for, and are not in the tables yet.
+    awaited: Awaited,
     /// Whether names that are not known yet are looked up.
     looks_up: bool,
     ambiguous: u64,
@@ -145,6 +148,7 @@ impl Assembler {
             cgroups: Cgroups::recorded(),
             owners: Owners::recorded(),
             deadline: Deadline::default(),
+            awaited: Awaited::default(),
             looks_up: true,
             ambiguous: 0,
             lists: 0,
@@ -189,6 +193,8 @@ impl Assembler {
 
     /// Sets where the parts of a recorded kernel were in memory.
     pub fn set_kernel_images(&mut self, images: KernelImages) {
+        // Those of samples that were taken before.
+        self.receive_all_names();
         self.kernel_images = images;
     }
 
@@ -198,8 +204,10 @@ impl Assembler {
         &mut self.named
     }
 
-    /// Discards names and locations to bound the memory. No row may refer to them any more.
+    /// Discards names and locations to bound the memory. No row may refer to them any more, and no
+    /// rows may be begun.
     pub fn forget(&mut self) {
+        self.receive_all_names();
         self.named.names.clear();
         self.named.code.clear();
         self.named.data.clear();
@@ -220,87 +228,6 @@ impl Assembler {
         }
         self.cgroups.forget_unused();
         self.owners.forget_unused();
-    }
-
-    /// Returns the rows of one event's cells.
-    pub fn rows(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Row> {
-        let (code, images) = self.locate_code(cells, processes);
-        let data = self.locate_data(cells, processes);
-        let stacks = self.locate_stacks(cells, processes, &code);
-        let cgroup_names = self.cgroup_names(cells);
-        let mut rows = Vec::new();
-        let mut full = MIN_ROWS;
-        let mut processes_seen: FxHashMap<(u32, Option<u64>), Name> = FxHashMap::default();
-        let mut threads_seen: FxHashMap<(u32, u32), Name> = FxHashMap::default();
-        for (index, (cpu, cell)) in cells.cells.iter().enumerate() {
-            // Cells of many CPUs may be one row.
-            if rows.len() >= full {
-                fold::add_up(&mut rows);
-                full = MIN_ROWS.max(2 * rows.len());
-            }
-            let key = &cell.key;
-            let process = if self.has(Dimension::Process) || self.has(Dimension::Thread) {
-                *processes_seen.entry((key.pid(), images[index])).or_insert_with(|| {
-                    let named = match images[index] {
-                        _ if self.symbolizer.is_none() => Err(Reason::NotInTime),
-                        Some(generation) => processes.generation_name(key.pid(), generation, cells.window),
-                        None => processes.process_name(key.pid(), cells.window),
-                    };
-                    named.map_or_else(Name::Unknown, |found| {
-                        Name::Known(self.named.names.intern(&found.value))
-                    })
-                })
-            } else {
-                Name::Unknown(Reason::NotRecorded)
-            };
-            let thread = match key.tid() {
-                _ if !self.has(Dimension::Thread) => Name::Unknown(Reason::NotRecorded),
-                // The name may be the one before an exec in the same epoch.
-                tid if tid == key.pid() => process,
-                tid => *threads_seen.entry((key.pid(), tid)).or_insert_with(|| {
-                    if self.symbolizer.is_none() {
-                        return Name::Unknown(Reason::NotInTime);
-                    }
-                    let found = processes.thread_name(key.pid(), tid, cells.window);
-                    found.map_or_else(Name::Unknown, |name| Name::Known(self.named.names.intern(&name)))
-                }),
-            };
-            let unknown = Name::Unknown(Reason::NotRecorded);
-            rows.push(Row {
-                epoch: cells.epoch,
-                event: cells.event,
-                cpu: if self.has(Dimension::Cpu) { u16::try_from(*cpu).ok() } else { None },
-                cgroup_id: key.cgroup,
-                cgroup: cgroup_names.get(&key.cgroup).copied().unwrap_or(unknown),
-                pid: key.pid(),
-                tid: key.tid(),
-                process,
-                thread,
-                kernel: key.class().kernel(),
-                code: code[index],
-                data: data[index],
-                stack: stacks[index],
-                data_src: key.class().data_src(),
-                outcome: Outcome::of(key.class()),
-                latency_bucket: key.class().latency_bucket().and_then(|bucket| u8::try_from(bucket).ok()),
-                exact: key.class().exact(),
-                width: key.class().width(),
-                page_size: key.class().page_size(),
-                measures: Measures {
-                    count: cell.count.into(),
-                    period_sum: cell.period_sum,
-                    latency_sum: cell.latency_sum,
-                    latency_max: cell.latency_max,
-                },
-            });
-        }
-        let unnamed = rows.iter().filter(|row| self.lacks_names(row)).map(|row| row.measures.count);
-        let unnamed = unnamed.fold(0, u64::saturating_add);
-        let count = if self.looks_up { &mut self.unnamed } else { &mut self.unnamed_behind };
-        *count = count.saturating_add(unnamed);
-        // In an order, because the same samples should give the same file.
-        fold::add_up(&mut rows);
-        rows
     }
 
     /// Returns whether a name of the row was not looked up in time.
@@ -327,19 +254,19 @@ impl Assembler {
         self.options.dimensions.contains(&dimension)
     }
 
-    /// Returns the code location of each cell, and the generation of the process that has it
-    /// mapped.
+    /// Returns the code location of each cell, the generation of the process that has it mapped,
+    /// and the queries for the locations that are new.
     fn locate_code(
         &mut self,
         cells: EpochCells<'_>,
         processes: &Processes,
-    ) -> (Vec<Option<LocationId>>, Vec<Option<u64>>) {
+    ) -> (Vec<Option<LocationId>>, Vec<Option<u64>>, CodeBatch) {
         let mut ids = vec![None; cells.cells.len()];
         let mut images = vec![None; cells.cells.len()];
-        if !self.has(Dimension::Ip) {
-            return (ids, images);
-        }
         let mut batch = CodeBatch::default();
+        if !self.has(Dimension::Ip) {
+            return (ids, images, batch);
+        }
         for (index, (_, cell)) in cells.cells.iter().enumerate() {
             let (ip, pid) = (cell.key.ip, cell.key.pid());
             let query = if cell.key.class().kernel() {
@@ -353,13 +280,12 @@ impl Assembler {
             images[index] = query.mapping.as_ref().ok().map(|mapped| mapped.generation);
             ids[index] = Some(self.ask(&mut batch, query, pid));
         }
-        self.resolve(batch);
-        (ids, images)
+        (ids, images, batch)
     }
 
     /// Returns the id that the location will have when the batch is resolved.
     fn ask(&mut self, batch: &mut CodeBatch, query: CodeQuery, pid: u32) -> LocationId {
-        let next = (self.named.code.len() + batch.0.len()) as LocationId;
+        let next = (self.named.code.len() + self.awaited.code + batch.0.len()) as LocationId;
         // The id is the index of the future answer; entering it now keeps duplicates out of the
         // batch.
         *self.code_ids.entry(code_key(&query, pid)).or_insert_with(|| {
@@ -369,32 +295,41 @@ impl Assembler {
     }
 
     fn resolve(&mut self, batch: CodeBatch) {
-        let begin = self.named.code.len();
-        let names = &mut self.named.names;
         let mut queries = batch.0.into_iter();
         if let Some(symbolizer) = &mut self.symbolizer {
             let go_on = go_on(self.looks_up, &self.deadline);
-            let mut found = symbolizer.resolve_code_while(names, &mut queries, go_on);
-            for location in found.iter_mut().filter(|location| location.kernel) {
-                self.kernel_images.describe(location, names);
-            }
-            self.named.code.extend(found);
+            let found = symbolizer.resolve_code_while(&mut self.named.names, &mut queries, go_on);
+            self.add_code(found);
         }
         let mappings = self.symbolizer.is_some();
+        let names = &mut self.named.names;
         self.named.code.extend(queries.map(|query| late_code(names, &query, mappings)));
-        let found = self.named.code.get(begin..).unwrap_or_default();
-        self.lists +=
-            found.iter().map(|location| size_of_val(location.inlined_into.as_slice())).sum::<usize>();
     }
 
-    fn locate_data(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Option<LocationId>> {
+    /// Adds the answers of the symbolizer to the table.
+    fn add_code(&mut self, mut found: Vec<CodeLocation>) {
+        for location in &mut found {
+            if location.kernel {
+                self.kernel_images.describe(location, &mut self.named.names);
+            }
+            self.lists += size_of_val(location.inlined_into.as_slice());
+        }
+        self.named.code.extend(found);
+    }
+
+    /// Returns the data location of each cell, and the queries for the locations that are new.
+    fn locate_data(
+        &mut self,
+        cells: EpochCells<'_>,
+        processes: &Processes,
+    ) -> (Vec<Option<LocationId>>, Vec<DataQuery>) {
         let mut ids = vec![None; cells.cells.len()];
+        let mut queries = Vec::new();
         // Without this dimension the field may hold something else.
         if !self.has(Dimension::Address) {
-            return ids;
+            return (ids, queries);
         }
         let granule = self.options.address_granule;
-        let mut queries = Vec::new();
         for (id, (_, cell)) in ids.iter_mut().zip(cells.cells) {
             let address = cell.key.address;
             if address == 0 {
@@ -406,12 +341,16 @@ impl Assembler {
             } else {
                 query.mapping.as_ref().map_or(!0, |mapped: &Mapped| mapped.generation)
             };
-            let next = (self.named.data.len() + queries.len()) as LocationId;
+            let next = (self.named.data.len() + self.awaited.data + queries.len()) as LocationId;
             *id = Some(*self.data_ids.entry((space, address)).or_insert_with(|| {
                 queries.push(query);
                 next
             }));
         }
+        (ids, queries)
+    }
+
+    fn resolve_data(&mut self, queries: Vec<DataQuery>) {
         let names = &mut self.named.names;
         let mut queries = queries.into_iter();
         if let Some(symbolizer) = &mut self.symbolizer {
@@ -420,10 +359,10 @@ impl Assembler {
         }
         let mappings = self.symbolizer.is_some();
         self.named.data.extend(queries.map(|query| late_data(&query, mappings)));
-        ids
     }
 
-    fn cgroup_names(&mut self, cells: EpochCells<'_>) -> FxHashMap<u64, Name> {
+    /// Returns the paths of the cells' cgroups, by id.
+    fn cgroup_paths(&mut self, cells: EpochCells<'_>) -> FxHashMap<u64, Result<Arc<str>, Reason>> {
         let mut found = FxHashMap::default();
         if !self.has(Dimension::Cgroup) {
             return found;
@@ -432,16 +371,12 @@ impl Assembler {
             let id = cell.key.cgroup;
             found.entry(id).or_insert_with(|| {
                 if self.symbolizer.is_none() {
-                    return Name::Unknown(Reason::NotInTime);
+                    return Err(Reason::NotInTime);
                 }
-                match self.cgroups.path(self.options.hierarchy, id) {
-                    Ok(path) => {
-                        // Now, because the name of a container disappears with the container.
-                        self.keep_owner(&path);
-                        Name::Known(self.named.names.intern(&path))
-                    }
-                    Err(reason) => Name::Unknown(reason),
-                }
+                let path = self.cgroups.path(self.options.hierarchy, id)?;
+                // Now, because the name of a container disappears with the container.
+                self.keep_owner(&path);
+                Ok(path)
             });
         }
         found
@@ -462,8 +397,8 @@ impl Assembler {
         /// An entry of a table and of an index, which may be half full.
         const TABLES: usize = 4;
         let named = &self.named;
-        TABLES * named.code.len() * size_of::<(CodeLocation, CodeKey)>()
-            + TABLES * named.data.len() * size_of::<(DataLocation, u64)>()
+        TABLES * (named.code.len() + self.awaited.code) * size_of::<(CodeLocation, CodeKey)>()
+            + TABLES * (named.data.len() + self.awaited.data) * size_of::<(DataLocation, u64)>()
             + TABLES * named.stacks.len() * size_of::<Stack>()
             + TABLES * self.return_sites.len() * size_of::<(CodeKey, Option<ReturnSite>)>()
             + self.lists
@@ -485,14 +420,18 @@ impl Assembler {
         self.unnamed_behind
     }
 
-    /// Returns the tables that the rows refer to, and the notes of the symbolizer.
-    pub fn finish(mut self) -> (Capture, Vec<String>) {
+    /// Returns the tables that the rows refer to, the notes of the symbolizer, and the symbolizer,
+    /// whose end has begun: dropping it waits for the end.
+    pub fn finish(mut self) -> (Capture, Vec<String>, Option<Symbolizer>) {
         let mut notes = self.symbolizer.as_mut().map(Symbolizer::take_notes).unwrap_or_default();
         let not_opened = self.symbolizer.as_ref().map_or(0, Symbolizer::not_opened);
         if not_opened > 0 {
             notes.push(format!("{not_opened} mapped files could not be opened"));
         }
-        (self.named, notes)
+        if let Some(symbolizer) = &self.symbolizer {
+            symbolizer.begin_to_end();
+        }
+        (self.named, notes, self.symbolizer)
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::run::made_tests::{CODE, FILE, assembler, cell, cgroup_made, exec, exec_of, exit, processes};
 use precise_common::cell::{CellKey, Class};
 use precise_common::stack::{CONTEXT_USER, id_of};
+use precise_model::Outcome;
 
 const WINDOW: Range<u64> = 100..200;
 
@@ -89,6 +90,42 @@ fn instructions_are_looked_up_where_the_process_had_mapped_them() {
     assert!(assembler.named().code.is_empty() && assembler.named().names.is_empty());
     let anew = rows(&mut assembler, &both, &cells[..1]);
     assert_eq!((anew[0].code, assembler.named().code.len()), (Some(0), 1));
+}
+
+#[test]
+fn names_that_are_waited_for_later_are_the_same() {
+    let dimensions = [Dimension::Ip, Dimension::Address, Dimension::Process, Dimension::Thread];
+    let both = processes(&[exec(1, 10, "first"), exec(2, 20, "second")].concat());
+    let of = |address, cell: Cell| (0, Cell { key: CellKey { address, ..cell.key }, ..cell });
+    let epochs = [
+        vec![of(0x7000, cell(10, CODE + 8, 1)), of(0x7040, cell(10, CODE + 16, 2))],
+        vec![of(0x7000, cell(20, CODE + 8, 3)), of(0x7080, cell(20, CODE + 24, 4))],
+        vec![of(0x7080, cell(10, CODE + 24, 5)), of(0, cell(99, CODE + 32, 6))],
+    ];
+    let mut one_by_one = assembler(&dimensions);
+    let expected: Vec<_> = epochs.iter().map(|cells| rows(&mut one_by_one, &both, cells)).collect();
+
+    let (window, unwound_since, chains) = (&WINDOW, WINDOW.start, &Chains::default());
+    let of = EpochCells { epoch: 3, event: 1, cells: &[], window, unwound_since, chains, stacks: None };
+    let begin = |assembler: &mut Assembler, from: usize, before: usize| -> Vec<_> {
+        epochs[from..before].iter().map(|cells| assembler.begin_rows(cells.clone(), of, &both)).collect()
+    };
+    let mut ahead = assembler(&dimensions);
+    let begun = begin(&mut ahead, 0, 3);
+    assert!(ahead.named().code.is_empty() && ahead.remembered_bytes() > 0);
+    // The processes are not asked again, and the names of earlier cells come first.
+    let last = ahead.finish_rows(&begun[2]);
+    assert_eq!(ahead.named().code, one_by_one.named().code);
+    let first: Vec<_> = begun[..2].iter().map(|begun| ahead.finish_rows(begun)).collect();
+    assert_eq!([&first[..], &[last]].concat().iter().map(Vec::len).sum::<usize>(), 6);
+
+    // In their order, also if one is waited for at once.
+    let mut mixed = assembler(&dimensions);
+    let begun = begin(&mut mixed, 0, 2);
+    let second = begun.iter().map(|begun| mixed.finish_rows(begun)).collect::<Vec<_>>();
+    let third = rows(&mut mixed, &both, &epochs[2]);
+    assert_eq!([&second[..], &[third]].concat(), expected);
+    assert_eq!(mixed.named(), one_by_one.named());
 }
 
 #[test]

@@ -586,7 +586,7 @@ impl<S: RowSink> NamingWorker<S> {
         self.notes.extend(self.processes.counts().notes());
         self.notes.extend(late_note(self.assembler.late()));
         self.notes.extend(allowance::behind_note(self.assembler.behind()));
-        let (_, notes) = self.assembler.finish();
+        let (_, notes, _ended) = self.assembler.finish();
         self.notes.extend(notes);
         let busiest = self.records.most().map(|(name, share)| (name.to_owned(), share));
         NamedByThread { notes: self.notes, busiest }

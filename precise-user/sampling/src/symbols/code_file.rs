@@ -17,9 +17,9 @@ use precise_model::Reason;
 /// Maximum number of contents whose file is remembered between the two questions about it.
 const MAX_CONTENTS: usize = 1 << 14;
 
-/// Identifies the content of a file. Whoever maps a file chooses its path and build id, but not
-/// these: a file that is written to, or another file with the same inode number, has another time
-/// of change (`st_ctime`).
+/// Identifies the content of a file. A program chooses the path and the build id of what it maps,
+/// but not these: a file that is written to, or another file with the same inode number, has
+/// another time of change (`st_ctime`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ContentId {
     device: u64,

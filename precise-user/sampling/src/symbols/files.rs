@@ -27,9 +27,9 @@ use super::mapping::{Image, Mapped};
 use super::notes::Notes;
 use super::opening::{open_beneath, open_in_root, open_regular};
 use super::recent::Recent;
-use crate::reader::Reader;
 use crate::reader::elf::{Headers, by_build_id};
 use crate::reader::protocol::{FileId, FoundSymbol, Symbol};
+use crate::reader::{Reader, SentAhead};
 use precise_model::Reason;
 use precise_records::record::{self, BuildId};
 
@@ -60,6 +60,18 @@ pub struct OpenFile {
     /// Whether it is never closed, because it has no path by which it could be opened again.
     stays: bool,
     last_used: u64,
+}
+
+impl OpenFile {
+    /// Returns the separate debug information.
+    fn debug(&self) -> Option<(FileId, &File)> {
+        self.debug.as_ref().map(|separate| (separate.id, &separate.file))
+    }
+
+    /// Returns the supplementary debug information.
+    fn supplement(&self) -> Option<(FileId, &File)> {
+        self.supplement.as_ref().map(|separate| (separate.id, &separate.file))
+    }
 }
 
 /// Device and inode number.
@@ -208,25 +220,36 @@ impl OpenFiles {
         Ok(self.insert(reader, open))
     }
 
-    /// Returns the symbols at virtual addresses of a file, in their order.
+    /// Has the reader look up the symbols at virtual addresses of a file, for a later call of
+    /// [`Self::symbols`]. `None`: as in [`Reader::ask_ahead`].
+    pub fn ask_ahead(&self, reader: &mut Reader, id: FileId, addresses: &[u64]) -> Option<SentAhead> {
+        let open = self.open.get(&id)?;
+        reader.ask_ahead(open.debug().unwrap_or((id, &open.file)), open.supplement(), addresses)
+    }
+
+    /// Returns the symbols at virtual addresses of a file, in their order. `sent` is what
+    /// [`Self::ask_ahead`] returned for the same addresses.
     pub fn symbols(
         &mut self,
         reader: &mut Reader,
         id: FileId,
         addresses: &[u64],
+        mut sent: Option<SentAhead>,
     ) -> Vec<Result<Symbol, Reason>> {
         let Self { open, troubles, .. } = self;
-        let Some(open) = open.get(&id) else { return vec![Err(Reason::FileMissing); addresses.len()] };
-        let supplement = open.supplement.as_ref().map(|separate| (separate.id, &separate.file));
+        let Some(open) = open.get(&id) else {
+            sent.iter().for_each(|sent| reader.forget_ahead(sent));
+            return vec![Err(Reason::FileMissing); addresses.len()];
+        };
+        let supplement = open.supplement();
         let mut found = vec![Err(Reason::NoSymbol); addresses.len()];
         // Separate debug information is asked first, because it has more symbols; the file itself
         // is asked for the rest.
-        let debug = open.debug.as_ref().map(|separate| (separate.id, &separate.file));
-        for file in debug.into_iter().chain([(id, &open.file)]) {
+        for file in open.debug().into_iter().chain([(id, &open.file)]) {
             if found.iter().all(Result::is_ok) {
                 break;
             }
-            let fresh = reader.symbols(file, supplement, addresses, |what, why| {
+            let fresh = reader.symbols(file, supplement, addresses, sent.take(), |what, why| {
                 troubles.add(format!("cannot use the {what} of {}: {why}", open.path));
             });
             if fresh.contains(&FoundSymbol::Failed) && !reader.has_given_up(file.0) {

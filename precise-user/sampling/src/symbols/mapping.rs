@@ -15,7 +15,7 @@ mod tests;
 
 /// Maximum number of replaced mappings that one address space keeps.
 const MAX_REPLACED: usize = 64;
-/// Maximum number of address ranges of which it keeps only that code was replaced there.
+/// Maximum number of address ranges for which it keeps only that code was replaced there.
 const MAX_WORN: usize = 64;
 /// How far below the known stack, in bytes, an address still counts as stack: stacks grow without a
 /// record.

@@ -19,6 +19,7 @@
 //! Not supported: variables in registers or on stacks, thread-local variables, and symbols of a
 //! file that was gone before it was first seen, even if its debug information is installed.
 
+mod ahead;
 pub mod cgroup;
 mod charge;
 pub mod code_file;
@@ -52,7 +53,7 @@ pub use kernel::{KERNEL, KernelSymbols, addresses_visible};
 pub use process::Processes;
 pub(crate) use procfs::pids;
 pub use query::{CodeQuery, DataQuery};
-pub use worker::{CodeFiles, Symbolizer, Wait};
+pub use worker::{CodeFiles, SentCode, SentData, Symbolizer, Wait};
 
 #[cfg(test)]
 #[path = "../../../capture/src/allocated.rs"]

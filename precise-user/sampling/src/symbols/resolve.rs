@@ -15,6 +15,7 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::SymbolOptions;
+use super::ahead::AskedAhead;
 use super::code_file::ContentFiles;
 use super::files::OpenFiles;
 use super::jit::PerfMaps;
@@ -28,7 +29,7 @@ use super::table_cache::TableCache;
 use super::vaddr::vaddr;
 use super::vmlinux;
 use crate::reader::protocol::{FileId, FileLine, Symbol};
-use crate::reader::{Reader, convert};
+use crate::reader::{Reader, SentAhead, convert};
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
 /// Maximum number of answers since the last turn that are kept between batches.
@@ -61,7 +62,7 @@ pub struct BatchResolver {
     /// Whether the samples are of the running kernel, whose vDSO processes have.
     this_boot: bool,
     /// Earlier answers: a live run asks for the same addresses in every epoch.
-    answers: Answers,
+    pub(super) answers: Answers,
     /// The functions of perf maps that the present batch asks for.
     jit: FxHashMap<JitKey, (String, u64)>,
     pub(super) notes: Notes,
@@ -131,10 +132,19 @@ impl BatchResolver {
         self.notes.take()
     }
 
-    /// Returns the answers to `queries`, in their order, with names interned into `names`.
-    pub fn code(&mut self, names: &mut Names, queries: &[CodeQuery]) -> Vec<CodeLocation> {
+    /// Returns the answers to `queries`, in their order, with names interned into `names`. `ahead`
+    /// is what [`Self::ask_ahead`] returned for them.
+    pub fn code(
+        &mut self,
+        names: &mut Names,
+        queries: &[CodeQuery],
+        ahead: Option<AskedAhead>,
+    ) -> Vec<CodeLocation> {
         self.perf_maps.iter_mut().for_each(PerfMaps::begin);
         self.bound_answers();
+        if let Some(asked) = ahead {
+            self.take_ahead(asked);
+        }
         let mut locations = Vec::with_capacity(queries.len());
         while let Some(rest) = queries.get(locations.len()..).filter(|rest| !rest.is_empty()) {
             let places = self.places(rest.iter().map(|q| (q.kernel, &q.mapping, q.address)));
@@ -231,22 +241,18 @@ impl BatchResolver {
     /// Asks each file once for all of its addresses that have no answer yet.
     fn ask_files(&mut self, places: &[AddressTarget]) {
         self.forget_closed();
-        let mut by_file: FxHashMap<FileId, Vec<u64>> = FxHashMap::default();
-        for place in places {
-            if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
-                && self.answers.get(&(file, vaddr)).is_none()
-            {
-                by_file.entry(file).or_default().push(vaddr);
-            }
+        for (file, addresses) in self.unanswered(places) {
+            self.keep_answers(file, addresses, None);
         }
-        for (file, mut addresses) in by_file {
-            addresses.sort_unstable();
-            addresses.dedup();
-            let found = self.files.symbols(&mut self.reader, file, &addresses);
-            let found = found.into_iter().map(|found| found.map(Rc::new));
-            for (address, found) in addresses.into_iter().zip(found) {
-                self.answers.insert((file, address), found);
-            }
+    }
+
+    /// Has the reader look up addresses of a file, and keeps the answers. `sent` is as in
+    /// [`OpenFiles::symbols`].
+    pub(super) fn keep_answers(&mut self, file: FileId, addresses: Vec<u64>, sent: Option<SentAhead>) {
+        let found = self.files.symbols(&mut self.reader, file, &addresses, sent);
+        let found = found.into_iter().map(|found| found.map(Rc::new));
+        for (address, found) in addresses.into_iter().zip(found) {
+            self.answers.insert((file, address), found);
         }
     }
 
@@ -384,11 +390,10 @@ impl BatchResolver {
             // Use vmlinux only for addresses with a line; the names of all others come from
             // kallsyms above.
             Ok(Symbolized::Sym(symbol)) if symbol.code_info.is_some() => {
-                let mut symbol = convert(&symbol);
-                if !symbol.has_start()
-                    && let Ok(found) = self.kernel.function(address)
-                {
-                    (symbol.name, symbol.offset) = (found.name.to_owned(), found.offset);
+                let has_start = symbol.addr > 0 || symbol.size.is_some();
+                let Some(mut symbol) = convert(symbol) else { return };
+                if !has_start && let Ok(found) = self.kernel.function(address) {
+                    (symbol.name, symbol.offset) = (found.name.into(), found.offset);
                 }
                 fill(names, &symbol, location);
             }

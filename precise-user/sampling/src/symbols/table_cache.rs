@@ -144,7 +144,7 @@ impl TableCache {
         }
     }
 
-    /// Removes the entries that were used longest ago, until so many bytes and files are left.
+    /// Removes the least recently used entries, until at most `bytes` and `files` are left.
     fn bound(&self, bytes: u64, files: usize) {
         let Ok(found) = std::fs::read_dir(&self.path) else { return };
         let mut entries: Vec<(SystemTime, u64, OsString)> = Vec::new();

@@ -24,7 +24,8 @@ pub fn installed(root: &Path) -> Vec<PathBuf> {
     named(root, &INSTALLED)
 }
 
-/// Returns where else the image may be. Whoever built the kernel may have written it.
+/// Returns the other places where the image may be. The user who built the kernel may have written
+/// it.
 pub fn built(root: &Path) -> Vec<PathBuf> {
     named(root, &BUILT)
 }

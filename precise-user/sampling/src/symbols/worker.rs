@@ -3,6 +3,7 @@
 //! The library is bound to one thread. Queries are sent to it in batches. The answers come with
 //! their own table of names, which the caller's thread merges into the table of the capture.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -10,11 +11,12 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context;
 
 use super::SymbolOptions;
+use super::ahead::AskedAhead;
 use super::code_file::{CodeFile, ContentId, FileUnwinding};
 use super::mapping::Mapped;
 use super::query::{CodeQuery, DataQuery};
 use super::resolve::BatchResolver;
-use crate::reader::Reader;
+use crate::reader::{MAX_AHEAD, Reader};
 use crate::rights;
 use precise_code::ReturnSite;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
@@ -58,10 +60,32 @@ impl CodeFiles {
     }
 }
 
+#[derive(Debug)]
 struct Reply<T> {
     names: Names,
     locations: Vec<T>,
     notes: Vec<String>,
+}
+
+/// Queries that were sent, and whose answers nobody has waited for.
+#[derive(Debug)]
+pub struct SentQueries<P, T> {
+    /// The places that each batch asks about, and where its answer will come.
+    batches: Vec<SentBatch<P, T>>,
+}
+
+type SentBatch<P, T> = (Vec<P>, Option<Receiver<Reply<T>>>);
+
+/// Queries for code, by whether the address is the kernel's, and the address.
+pub type SentCode = SentQueries<(bool, u64), CodeLocation>;
+/// Queries for data, by address.
+pub type SentData = SentQueries<u64, DataLocation>;
+
+impl<P, T> SentQueries<P, T> {
+    /// Returns the number of queries.
+    pub fn len(&self) -> usize {
+        self.batches.iter().map(|(places, _)| places.len()).sum()
+    }
 }
 
 /// Maximum number of notes that wait for [`Symbolizer::take_notes`]: every program that is started
@@ -163,8 +187,7 @@ impl Symbolizer {
         queries: &mut impl Iterator<Item = CodeQuery>,
         go_on: impl FnMut() -> bool,
     ) -> Vec<CodeLocation> {
-        let place = |query: &CodeQuery| (query.kernel, query.address);
-        self.locate_while(names, queries, go_on, (place, failed_code), Request::Code, IdMap::code)
+        self.locate_while(names, queries, go_on, (code_place, failed_code), Request::Code, IdMap::code)
     }
 
     /// Returns what the code says about the first of these return addresses, in their order, and
@@ -202,8 +225,7 @@ impl Symbolizer {
         queries: &mut impl Iterator<Item = DataQuery>,
         go_on: impl FnMut() -> bool,
     ) -> Vec<DataLocation> {
-        let place = |query: &DataQuery| query.address;
-        self.locate_while(names, queries, go_on, (place, failed_data), Request::Data, IdMap::data)
+        self.locate_while(names, queries, go_on, (data_place, failed_data), Request::Data, IdMap::data)
     }
 
     /// Returns the locations of the first of `queries`, as [`Self::resolve_code_while`] does.
@@ -219,15 +241,78 @@ impl Symbolizer {
         in_table: impl Fn(&IdMap, T) -> T,
     ) -> Vec<T> {
         let mut locations = Vec::with_capacity(queries.size_hint().0);
-        self.ask_in_batches(queries, go_on, place, request, |symbols, places, reply| match reply {
-            Some(reply) => {
-                let map = merge(names, &reply.names);
-                symbols.keep_notes(reply.notes);
-                locations.extend(reply.locations.into_iter().map(|location| in_table(&map, location)));
-            }
-            None => locations.extend(places.into_iter().map(&failed)),
+        self.ask_in_batches(queries, go_on, place, request, |symbols, places, reply| {
+            symbols.keep(names, &mut locations, (places, &failed), reply, &in_table);
         });
         locations
+    }
+
+    /// Sends queries for code, for [`Self::receive_code`]. Waits only while the queue is full.
+    pub fn send_code(&self, queries: Vec<CodeQuery>) -> SentCode {
+        self.send_all(queries, code_place, Request::Code)
+    }
+
+    /// Sends queries for data, for [`Self::receive_data`], as [`Self::send_code`] does.
+    pub fn send_data(&self, queries: Vec<DataQuery>) -> SentData {
+        self.send_all(queries, data_place, Request::Data)
+    }
+
+    /// Returns the answers to queries that were sent, in their order. Waits for them.
+    pub fn receive_code(&mut self, names: &mut Names, sent: SentCode) -> Vec<CodeLocation> {
+        self.receive_all(names, sent, failed_code, IdMap::code)
+    }
+
+    /// Returns the answers to queries that were sent, in their order. Waits for them.
+    pub fn receive_data(&mut self, names: &mut Names, sent: SentData) -> Vec<DataLocation> {
+        self.receive_all(names, sent, failed_data, IdMap::data)
+    }
+
+    fn send_all<Q, P, T>(
+        &self,
+        queries: Vec<Q>,
+        place: impl Fn(&Q) -> P,
+        request: impl Fn(Vec<Q>, Sender<Reply<T>>) -> Request,
+    ) -> SentQueries<P, T> {
+        let mut queries = queries.into_iter();
+        let batches = std::iter::from_fn(|| {
+            let batch: Vec<Q> = queries.by_ref().take(BATCH).collect();
+            (!batch.is_empty()).then(|| {
+                let places = batch.iter().map(&place).collect();
+                (places, self.send(|reply| request(batch, reply)))
+            })
+        });
+        SentQueries { batches: batches.collect() }
+    }
+
+    fn receive_all<P, T>(
+        &mut self,
+        names: &mut Names,
+        sent: SentQueries<P, T>,
+        failed: impl Fn(P) -> T,
+        in_table: impl Fn(&IdMap, T) -> T,
+    ) -> Vec<T> {
+        let mut locations = Vec::with_capacity(sent.len());
+        for (places, answer) in sent.batches {
+            let reply = self.receive(answer);
+            self.keep(names, &mut locations, (places, &failed), reply, &in_table);
+        }
+        locations
+    }
+
+    /// Adds the locations of an answer, with the ids of the caller's table. Without an answer,
+    /// those of the places have failed.
+    fn keep<P, T>(
+        &mut self,
+        names: &mut Names,
+        locations: &mut Vec<T>,
+        (places, failed): (Vec<P>, &impl Fn(P) -> T),
+        reply: Option<Reply<T>>,
+        in_table: &impl Fn(&IdMap, T) -> T,
+    ) {
+        let Some(reply) = reply else { return locations.extend(places.into_iter().map(failed)) };
+        let map = merge(names, &reply.names);
+        self.keep_notes(reply.notes);
+        locations.extend(reply.locations.into_iter().map(|location| in_table(&map, location)));
     }
 
     /// Returns the problems since the last call, one sentence each, as notes for the capture.
@@ -238,6 +323,12 @@ impl Symbolizer {
             notes.push(format!("{left_out} more notes about files that cannot be used are left out"));
         }
         notes
+    }
+
+    /// Lets the thread end when it has answered everything, for which dropping this waits.
+    pub fn begin_to_end(&self) {
+        // An error says that the thread has died.
+        let _dead = self.requests.send(Request::End);
     }
 
     /// Asks `queries` in batches of [`BATCH`] while `go_on` says so. Each is sent before `take` is
@@ -302,7 +393,7 @@ impl Symbolizer {
 impl Drop for Symbolizer {
     fn drop(&mut self) {
         // Errors say that the thread has died, which was already reported as missing names.
-        let _dead = self.requests.send(Request::End);
+        self.begin_to_end();
         let _dead = self.ended.recv();
     }
 }
@@ -311,14 +402,27 @@ impl Drop for Symbolizer {
 /// thread frees the names of a whole run, for which nobody waits.
 fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>, ending: Sender<()>) {
     let mut resolver = BatchResolver::new(options, reader);
-    while let Ok(request) = inbox.recv() {
+    // Requests that the reader has begun with, in the order of their arrival.
+    let mut begun = VecDeque::new();
+    loop {
+        if begun.is_empty() {
+            let Ok(request) = inbox.recv() else { break };
+            begun.push_back(begin(&mut resolver, request));
+        }
+        // What is not about code asks the reader itself, which answers in the order of requests.
+        while begun.len() < MAX_AHEAD && begun.iter().all(|(request, _)| matches!(request, Request::Code(..)))
+        {
+            let Ok(request) = inbox.try_recv() else { break };
+            begun.push_back(begin(&mut resolver, request));
+        }
+        let Some((request, ahead)) = begun.pop_front() else { break };
         let mut names = Names::default();
         // A send fails only if the caller is gone, and then no answer is needed.
         match request {
             Request::ForgetUnused => resolver.forget_unused(),
             Request::Open(files, _opened) => files.iter().for_each(|file| resolver.open(file)),
             Request::Code(queries, reply) => {
-                let locations = resolver.code(&mut names, &queries);
+                let locations = resolver.code(&mut names, &queries, ahead);
                 let _ = reply.send(Reply { names, locations, notes: resolver.take_notes() });
             }
             Request::CodeFiles(mapped, reply) => {
@@ -339,6 +443,25 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>, end
     }
     let BatchResolver { files, reader, .. } = resolver;
     drop((files, reader, ending));
+}
+
+/// Returns a request, after the reader has begun with what it asks for.
+fn begin(resolver: &mut BatchResolver, request: Request) -> (Request, Option<AskedAhead>) {
+    let ahead = match &request {
+        Request::Code(queries, _) => resolver.ask_ahead(queries),
+        _ => None,
+    };
+    (request, ahead)
+}
+
+/// Returns what a query asks about, for [`failed_code`].
+fn code_place(query: &CodeQuery) -> (bool, u64) {
+    (query.kernel, query.address)
+}
+
+/// Returns what a query asks about, for [`failed_data`].
+fn data_place(query: &DataQuery) -> u64 {
+    query.address
 }
 
 /// The ids of a reply's names in the caller's table, by their id in the reply.

@@ -47,7 +47,8 @@ impl ImportRun<'_> {
             // The directory in which `perf record` and `perf buildid-cache` store files.
             options.debug_dirs.push(Path::new(&home).join(".debug"));
         }
-        let symbolizer = Symbolizer::spawn(options, Reader::start()?)
+        let reader = self.files.take().unwrap_or_else(Reader::start)?;
+        let symbolizer = Symbolizer::spawn(options, reader)
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
         self.callers.open_with(symbolizer.code_files());
         let address_granule = self.options.address_granule;
@@ -101,6 +102,7 @@ impl ImportRun<'_> {
         self.take_all(ready)?;
         self.count_overdue(true)?;
         self.end_epoch(self.clock.latest.saturating_add(1))?;
+        self.write_all()?;
 
         self.odd.left_out = self.events.iter().fold(0, |sum, (of, account)| match of {
             Of::Skipped { .. } => sum + account.samples,
@@ -137,7 +139,8 @@ impl ImportRun<'_> {
             }
             notes.extend(more);
         }
-        let (named, more) = assembler.finish();
+        // The reader takes a while to give its memory back.
+        let (named, more, ending) = assembler.finish();
         notes.extend(more);
         let meta = Meta {
             schema: SCHEMA_VERSION,
@@ -175,6 +178,7 @@ impl ImportRun<'_> {
         };
         let kept = parts(&self.events).map(|(_, account)| account.kept()).collect();
         let old = self.writer.finish(&meta).map_err(unwritten)?;
+        drop(ending);
         Ok(Imported { meta, kept, rows: self.written, bytes: self.reader.position(), old })
     }
 

@@ -268,7 +268,7 @@ fn disassembled(
     let (vaddr, code) = code(reader, files, id, function)?;
     let mut instructions = disassemble(&code, vaddr);
     let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.address).collect();
-    for (instruction, found) in instructions.iter_mut().zip(files.symbols(reader, id, &addresses)) {
+    for (instruction, found) in instructions.iter_mut().zip(files.symbols(reader, id, &addresses, None)) {
         instruction.frames = found.map(|symbol| frames(&symbol)).unwrap_or_default();
     }
     Ok(instructions)
@@ -288,7 +288,7 @@ fn code(
         return Err(Reason::FileChanged);
     }
     let vaddr = elf.code_vaddr(function.start).ok_or(Reason::NoSymbol)?;
-    let found = files.symbols(reader, id, &[vaddr]).pop().ok_or(Reason::NoSymbol)??;
+    let found = files.symbols(reader, id, &[vaddr], None).pop().ok_or(Reason::NoSymbol)??;
     let size = found.size.ok_or(Reason::NoSymbol)?.min(MAX_FUNCTION);
     let mut code = vec![0; usize::try_from(size).unwrap_or(0)];
     let open = files.get(id).ok_or(Reason::FileMissing)?;
@@ -300,7 +300,7 @@ fn code(
 fn frames(symbol: &Symbol) -> Vec<SourceLine> {
     let place = |function: &str, line: Option<&FileLine>| {
         let line = line?;
-        Some(SourceLine { function: function.to_owned(), file: line.path.clone(), line: line.number? })
+        Some(SourceLine { function: function.to_owned(), file: line.path.to_string(), line: line.number? })
     };
     let outer = place(&symbol.name, symbol.line.as_ref());
     let inner = symbol.inlined.iter().map(|frame| place(&frame.name, frame.line.as_ref()));
