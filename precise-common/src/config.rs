@@ -57,6 +57,8 @@ pub struct Offsets {
     pub callchain: u32,
     /// `perf_sample_data.time`.
     pub time: u32,
+    /// `task_struct.pagefault_disabled`.
+    pub pagefault_disabled: u32,
 }
 
 impl Offsets {
@@ -81,6 +83,7 @@ impl Offsets {
         data_page_size: ABSENT,
         callchain: ABSENT,
         time: ABSENT,
+        pagefault_disabled: ABSENT,
     };
 }
 
@@ -338,6 +341,8 @@ pub struct Config {
     pub own: u32,
     /// The number of entries for processes in the unwind tables, a power of two, minus one.
     pub process_mask: u32,
+    /// The id of `pt_regs` in the kernel's type information, for programs at tracepoints.
+    pub regs_type: u32,
     /// The number of frames of user space that are unwound by tables.
     pub stack_depth: u64,
     /// The mask for data addresses in the map key: `!0x3f` groups by cache line.
@@ -348,9 +353,9 @@ pub struct Config {
     pub slots: [FilterSlot; MAX_SLOTS],
 }
 
-const _: () = assert!(size_of::<Offsets>() == 19 * 4);
+const _: () = assert!(size_of::<Offsets>() == 20 * 4);
 const _: () = assert!(size_of::<FilterSlot>() == 32);
-const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 13 * 4 + 3 * 8 + 32 * MAX_SLOTS);
+const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 14 * 4 + 3 * 8 + 32 * MAX_SLOTS);
 
 impl Config {
     /// A configuration without fields, key and filter: a program with it only counts the samples
@@ -370,6 +375,7 @@ impl Config {
         stack_entries: crate::stack::ENTRIES as u32,
         own: 0,
         process_mask: 0,
+        regs_type: 0,
         stack_depth: crate::stack::MAX_FRAMES as u64,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
@@ -388,6 +394,10 @@ pub const PROBES: u32 = 32;
 /// aya 0.14 cannot relocate a kfunc call. aya 0.15 can; the sentinel can be removed once this
 /// project meets its minimum Rust version (1.98).
 pub const CAST_SENTINEL: u32 = 0x7072_6563;
+
+/// The helper number that the loader replaces with a call of the kfunc `bpf_rdonly_cast`, in the
+/// program for tracepoints. See [`CAST_SENTINEL`].
+pub const TYPED_SENTINEL: u32 = 0x7072_6564;
 
 /// The upper half of the operand of each instruction that loads a constant of the filter block. The
 /// lower half is the byte offset in [`Config`].

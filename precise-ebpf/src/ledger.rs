@@ -34,8 +34,8 @@ pub struct CpuCounters(&'static mut [u64; WORDS]);
 pub fn row() -> Option<CpuCounters> {
     // SAFETY: a helper without arguments.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    // SAFETY: a valid pointer into the map, written only by this CPU; perf-event programs do not
-    // nest on a CPU.
+    // SAFETY: a valid pointer into the map, written only by this CPU; programs do not nest on a
+    // CPU (see `table`).
     LEDGER.get_ptr_mut(cpu).map(|row| CpuCounters(unsafe { &mut *row }))
 }
 
@@ -90,7 +90,11 @@ impl CpuCounters {
         if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) != 0 {
             return 0;
         }
-        if asks!(source, has source::TIME_FROM_SAMPLE) { sample.time().unwrap_or(0) } else { now() }
+        if A::OF_EVENT && asks!(source, has source::TIME_FROM_SAMPLE) {
+            sample.time().unwrap_or(0)
+        } else {
+            now()
+        }
     }
 
     /// Adds the time since `begun` (see [`Self::begun`]) to the cost counters.

@@ -5,8 +5,6 @@
 // instructions.
 #![feature(asm_experimental_arch)]
 
-use aya_ebpf::{EbpfContext as _, programs::PerfEventContext};
-
 mod chain;
 mod filter;
 pub mod key;
@@ -32,13 +30,12 @@ use read::{KernelRead, SampleContext, asks};
 /// Returns 0 if the sample ends here and is not written to a ring buffer. Returns 1 if the kernel
 /// should write it to the event's ring buffer: a sample that passes the filter of a streaming run.
 #[inline(always)]
-pub fn run<A: KernelRead>(ctx: &PerfEventContext) -> u32 {
-    let ctx = ctx.as_ptr();
+pub fn run<A: KernelRead>(ctx: *mut c_void) -> u32 {
     let sample = SampleContext::<A>::open(ctx);
     // The filter comes first: most samples end there, and the steps after it need code and memory
     // that are cold by then.
     match filter::pass(&sample) {
-        Ok(()) if asks!(mode, is mode::STREAM) => return stream(&sample),
+        Ok(()) if A::OF_EVENT && asks!(mode, is mode::STREAM) => return stream(&sample),
         // Without a filter no sample is rejected, and the call and its return take a fifth of the
         // program's time.
         Ok(()) if filter::is_empty() => added(&sample, ctx),
@@ -95,7 +92,7 @@ fn keep<A: KernelRead>(
 ) {
     let parts = sample.facts(ids).and_then(|facts| Some((key::of(sample, &facts)?, facts)));
     let Some((mut key, facts)) = parts else { return ledger.count(Counter::ReadFailed) };
-    if asks!(key, has by::STACK) {
+    if A::OF_EVENT && asks!(key, has by::STACK) {
         // The instruction of such an event is the first frame of its chain.
         if asks!(key, has by::ADDRESS) {
             key.ip = key.address;
@@ -105,7 +102,7 @@ fn keep<A: KernelRead>(
             key.ip = facts.ip;
         }
     }
-    if !asks!(promote, has promote::ON) {
+    if !A::OF_EVENT || !asks!(promote, has promote::ON) {
         let outcome = table::add(lease, &key, &facts);
         return ledger.added(outcome, &key, &facts);
     }

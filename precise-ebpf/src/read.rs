@@ -3,6 +3,7 @@
 //! The context of a `perf_event` program is a `struct bpf_perf_event_data_kern { regs, data, event
 //! }`. The offsets of its fields come from the running kernel's BTF, as constants.
 
+pub mod fault;
 mod ibs;
 
 use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
@@ -114,14 +115,50 @@ macro_rules! absent {
     };
 }
 
-/// A way to read kernel memory.
+/// Where a program is attached, and how it reads kernel memory there.
+///
+/// What is provided here holds for samples of perf events.
 pub trait KernelRead {
-    /// Returns the `bpf_perf_event_data_kern` of the program's context.
+    /// Whether each sample is one of a perf event, which has prepared data for it.
+    const OF_EVENT: bool = true;
+
+    /// Returns what the program knows the sample by: for a perf event, the
+    /// `bpf_perf_event_data_kern` of its context.
     fn context(ctx: *mut c_void) -> *const u8;
+
     /// Reads eight bytes at `base + offset`; `None` if they cannot be read.
     fn u64(base: *const u8, offset: u64) -> Option<u64>;
+
     /// Reads four bytes at `base + offset`; `None` if they cannot be read.
     fn u32(base: *const u8, offset: u64) -> Option<u32>;
+
+    /// Returns the `perf_sample_data` of a sample, by what [`Self::context`] returned. If the
+    /// pointer cannot be read, it is null, which cannot be read either: then every fact is missing.
+    #[inline(always)]
+    fn data(context: *const u8) -> *const u8 {
+        Self::u64(context, config!(offsets.ctx_data)).unwrap_or(0) as *const u8
+    }
+
+    /// Returns the registers of a sample, by what [`Self::context`] returned.
+    #[inline(always)]
+    fn regs(context: *const u8) -> Option<*const u8> {
+        Self::u64(context, config!(offsets.ctx_regs)).map(|regs| regs as *const u8)
+    }
+
+    /// Returns the number of events that a sample stands for, by the program's context.
+    #[inline(always)]
+    fn period(ctx: *mut c_void) -> u64 {
+        // SAFETY: a field of the context as programs see it, on every kernel; the verifier turns it
+        // into loads that need no check.
+        unsafe { ptr::read_volatile(&raw const (*ctx.cast::<bpf_perf_event_data>()).sample_period) }
+    }
+
+    /// Returns the data address of a sample, by the program's context, if it is not in the
+    /// `perf_sample_data`.
+    #[inline(always)]
+    fn address(_ctx: *mut c_void) -> Option<u64> {
+        None
+    }
 }
 
 /// Direct loads from a BTF pointer: the verifier knows its type, and a fault reads as zero.
@@ -180,7 +217,7 @@ const PERF_EFLAGS_EXACT: u64 = 1 << 3;
 /// Reads a field that is only valid if one of `bits` is set in `sample_flags`; 0 otherwise.
 macro_rules! gated {
     ($sample:ident, $field:ident, $bits:expr) => {
-        if absent!($field) || (asks!(source, has source::CHECK_FLAGS) && $sample.lacks($bits)?) {
+        if !A::OF_EVENT || absent!($field) || (asks!(source, has source::CHECK_FLAGS) && $sample.lacks($bits)?) {
             Some(0)
         } else {
             A::u64($sample.data, config!(offsets.$field))
@@ -190,7 +227,7 @@ macro_rules! gated {
 
 /// A sample, whose facts are read on demand.
 pub struct SampleContext<A> {
-    ctx: *mut bpf_perf_event_data,
+    ctx: *mut c_void,
     pub(crate) kernel_ctx: *const u8,
     pub(crate) data: *const u8,
     access: PhantomData<A>,
@@ -223,16 +260,13 @@ impl<A: KernelRead> SampleContext<A> {
     #[inline(always)]
     pub fn open(ctx: *mut c_void) -> Self {
         let kernel_ctx = A::context(ctx);
-        // If the pointer cannot be read, it is null, which cannot be read either: then every fact
-        // is missing.
-        let data = A::u64(kernel_ctx, config!(offsets.ctx_data)).unwrap_or(0) as *const u8;
-        Self::of(ctx, kernel_ctx, data)
+        Self::of(ctx, kernel_ctx, A::data(kernel_ctx))
     }
 
     /// Returns the sample of this context, which is open already.
     #[inline(always)]
     pub fn of(ctx: *mut c_void, kernel_ctx: *const u8, data: *const u8) -> Self {
-        Self { ctx: ctx.cast(), kernel_ctx, data, access: PhantomData }
+        Self { ctx, kernel_ctx, data, access: PhantomData }
     }
 
     /// Reads all facts that the run uses; `ids` are those of [`Self::ids`].
@@ -241,10 +275,11 @@ impl<A: KernelRead> SampleContext<A> {
         // Several facts may come from the registers of IBS, so the registers are read once. Not an
         // `Option`: the compiler keeps its content on the stack where there is none, and the
         // verifier refuses to store a register that was never set.
-        let (is_tagged, record) = if asks!(key, has key::OUTCOME)
-            || asks!(key, has key::WIDTH)
-            || asks!(source, has source::OF_BRANCH)
-            || asks!(source, has source::IBS_FETCH)
+        let (is_tagged, record) = if A::OF_EVENT
+            && (asks!(key, has key::OUTCOME)
+                || asks!(key, has key::WIDTH)
+                || asks!(source, has source::OF_BRANCH)
+                || asks!(source, has source::IBS_FETCH))
         {
             let mut record = TaggedFacts::NONE;
             let is_tagged = ibs::read::<A>(self.ctx, &mut record);
@@ -278,12 +313,10 @@ impl<A: KernelRead> SampleContext<A> {
     /// Returns the number of events that this sample stands for.
     #[inline(always)]
     pub fn period(&self) -> u64 {
-        if asks!(source, has source::PERIOD_FROM_EVENT) {
+        if A::OF_EVENT && asks!(source, has source::PERIOD_FROM_EVENT) {
             return self.period_of_timer();
         }
-        // SAFETY: a field of the context as programs see it, on every kernel; the verifier turns it
-        // into loads that need no check.
-        unsafe { ptr::read_volatile(&raw const (*self.ctx).sample_period) }
+        A::period(self.ctx)
     }
 
     /// Returns the nanoseconds that a timer's sample stands for. Returns 0 if the event cannot be
@@ -308,24 +341,18 @@ impl<A: KernelRead> SampleContext<A> {
     /// Returns the precise instruction address.
     #[inline(always)]
     pub fn ip(&self) -> Option<u64> {
-        if asks!(likely source, has source::IP_FROM_SAMPLE) {
+        if A::OF_EVENT && asks!(likely source, has source::IP_FROM_SAMPLE) {
             A::u64(self.data, config!(offsets.ip))
         } else {
             // The PEBS and IBS drivers put the precise IP into the registers that they pass on.
-            A::u64(self.regs()?, config!(offsets.regs_ip))
+            A::u64(A::regs(self.kernel_ctx)?, config!(offsets.regs_ip))
         }
     }
 
     /// Returns whether the hardware marked the IP as exact.
     #[inline(always)]
     pub fn exact(&self) -> Option<bool> {
-        Some(A::u64(self.regs()?, config!(offsets.regs_flags))? & PERF_EFLAGS_EXACT != 0)
-    }
-
-    /// Returns the registers that the driver passed on.
-    #[inline(always)]
-    fn regs(&self) -> Option<*const u8> {
-        A::u64(self.kernel_ctx, config!(offsets.ctx_regs)).map(|regs| regs as *const u8)
+        Some(A::u64(A::regs(self.kernel_ctx)?, config!(offsets.regs_flags))? & PERF_EFLAGS_EXACT != 0)
     }
 
     /// Returns whether `sample_flags` has none of these bits.
@@ -338,7 +365,7 @@ impl<A: KernelRead> SampleContext<A> {
     #[inline(always)]
     pub fn tagged(&self) -> Option<TaggedFacts> {
         let mut tagged = TaggedFacts::NONE;
-        if ibs::read::<A>(self.ctx, &mut tagged) { Some(tagged) } else { None }
+        if A::OF_EVENT && ibs::read::<A>(self.ctx, &mut tagged) { Some(tagged) } else { None }
     }
 
     /// Returns the data address, or a branch's target; 0 if there is none.
@@ -349,6 +376,9 @@ impl<A: KernelRead> SampleContext<A> {
 
     #[inline(always)]
     fn address_from(&self, target: impl FnOnce() -> u64) -> Option<u64> {
+        if !A::OF_EVENT {
+            return A::address(self.ctx);
+        }
         if asks!(source, has source::OF_BRANCH) {
             return Some(target());
         }
@@ -401,7 +431,7 @@ impl<A: KernelRead> SampleContext<A> {
     /// those in the initial one.
     #[inline(always)]
     pub fn pid_tid(&self) -> Option<u64> {
-        if asks!(likely source, has source::TID_FROM_SAMPLE) {
+        if A::OF_EVENT && asks!(likely source, has source::TID_FROM_SAMPLE) {
             // Two loads, because the verifier does not allow one that spans two members.
             let (data, offset) = (self.data, config!(offsets.tid_entry));
             Some((A::u32(data, offset)? as u64) << 32 | A::u32(data, offset + 4)? as u64)
@@ -428,7 +458,7 @@ impl<A: KernelRead> SampleContext<A> {
     /// Returns the cgroup id, of the hierarchy that the run uses.
     #[inline(always)]
     pub fn cgroup(&self) -> Option<u64> {
-        if asks!(source, has source::CGROUP_FROM_SAMPLE) {
+        if A::OF_EVENT && asks!(source, has source::CGROUP_FROM_SAMPLE) {
             A::u64(self.data, config!(offsets.cgroup))
         } else {
             // SAFETY: a helper without arguments.

@@ -1,7 +1,8 @@
 //! Step 4: the cell table, open addressing in shared memory.
 //!
 //! A partition is written only by its own CPU, and perf-event programs do not nest on a CPU
-//! (`bpf_prog_active`), so nothing here is atomic. User space reads the half of the table that is
+//! (`bpf_prog_active`), nor does a program at a tracepoint nest in itself (`bpf_prog.active`), so
+//! nothing here is atomic. User space reads the half of the table that is
 //! not being written, after a grace period.
 
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, macros::map, maps::Array};

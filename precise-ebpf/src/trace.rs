@@ -16,7 +16,6 @@ use aya_ebpf::{
     },
     macros::map,
     maps::PerCpuArray,
-    programs::PerfEventContext,
 };
 use aya_log_ebpf::info;
 use precise_common::{
@@ -26,7 +25,10 @@ use precise_common::{
 };
 use precise_ebpf::{
     ledger,
-    read::{Direct, KernelRead, ProbeReads, SampleContext},
+    read::{
+        Direct, KernelRead, ProbeReads, SampleContext,
+        fault::{self, AtFault},
+    },
     run,
 };
 
@@ -66,8 +68,8 @@ static CPU_LOGS: PerCpuArray<CpuLog> = PerCpuArray::with_max_entries(1, 0);
 /// Returns the state of this CPU. An array's element always exists.
 #[inline(always)]
 fn state() -> Option<&'static mut CpuLog> {
-    // SAFETY: a valid pointer into the map, written only by this CPU; perf-event programs do not
-    // nest on a CPU.
+    // SAFETY: a valid pointer into the map, written only by this CPU; programs do not nest on a
+    // CPU (see `table`).
     CPU_LOGS.get_ptr_mut(0).map(|state| unsafe { &mut *state })
 }
 
@@ -85,6 +87,13 @@ pub fn sample_probe(ctx: *mut c_void) -> u32 {
     traced::<ProbeReads>(ctx)
 }
 
+/// The entry point at the tracepoints of page faults.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "raw_tp")]
+pub fn fault(ctx: *mut c_void) -> u32 {
+    if fault::counts(ctx) { traced::<AtFault>(ctx) } else { 0 }
+}
+
 /// Runs the steps of the shipped program, and logs what they counted.
 #[inline(always)]
 fn traced<A: KernelRead>(ctx: *mut c_void) -> u32 {
@@ -92,7 +101,7 @@ fn traced<A: KernelRead>(ctx: *mut c_void) -> u32 {
         state.ip = SampleContext::<A>::open(ctx).ip().unwrap_or(0);
         state.before = *row.words();
     }
-    let result = run::<A>(&PerfEventContext::new(ctx.cast()));
+    let result = run::<A>(ctx);
     if let (Some(state), Some(row)) = (state(), ledger::row()) {
         for word in 0..WORDS {
             if LOGGED >> word & 1 != 0 && row.words()[word] != state.before[word] {

@@ -43,6 +43,7 @@ mod storms;
 mod syscalls;
 mod top;
 mod traced;
+mod tracepoints;
 mod type_matrix;
 mod types;
 mod unwinding;

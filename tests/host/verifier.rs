@@ -52,7 +52,7 @@ fn with_slots(config: Config, slots: usize, operand: u32) -> Config {
 
 #[test]
 fn a_filter_costs_what_it_uses() -> Result<()> {
-    for path in [ReadPath::Direct, ReadPath::Probe] {
+    for path in [ReadPath::Direct, ReadPath::Probe, ReadPath::Fault] {
         let sizes =
             [0, 1, 2, MAX_SLOTS].map(|slots| instructions(with_slots(PLAIN, slots, operand::IP), path));
         let [none, one, two, all] = sizes;
@@ -139,7 +139,7 @@ fn fields_that_the_event_does_not_have_vanish() -> Result<()> {
 #[test]
 fn every_operand_is_accepted() -> Result<()> {
     let fields = field::ADDRESS | field::LATENCY | field::DATA_SRC;
-    for path in [ReadPath::Direct, ReadPath::Probe] {
+    for path in [ReadPath::Direct, ReadPath::Probe, ReadPath::Fault] {
         for operand in operand::IP..=operand::OUTCOME {
             for slots in [1, MAX_SLOTS] {
                 let size = instructions(with_slots(Config { fields, ..PLAIN }, slots, operand), path);

@@ -1,7 +1,7 @@
 //! Generates load on every CPU, from threads of the test itself.
 
 use std::{
-    io,
+    io, slice,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -55,30 +55,56 @@ pub fn spin() {
     std::hint::black_box(x);
 }
 
+/// A mapping of fresh pages of 4 KiB, that nobody has touched.
+pub struct Fresh {
+    start: *mut u8,
+    pages: usize,
+}
+
+impl Fresh {
+    /// The size of a page in bytes.
+    const PAGE: usize = 4096;
+
+    /// Maps `pages` pages.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is not enough memory.
+    pub fn map(pages: usize) -> Result<Self> {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new private mapping; no other code has its address.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), pages * Self::PAGE, rights, flags, -1, 0) };
+        ensure!(start != libc::MAP_FAILED, "mmap: {}", io::Error::last_os_error());
+        // SAFETY: the mapping from above.
+        unsafe { libc::madvise(start, pages * Self::PAGE, libc::MADV_NOHUGEPAGE) };
+        Ok(Self { start: start.cast(), pages })
+    }
+
+    /// Returns the pages.
+    pub fn pages(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        // SAFETY: pages of the mapping, which are apart, and which nobody else has.
+        (0..self.pages)
+            .map(|page| unsafe { slice::from_raw_parts_mut(self.start.add(page * Self::PAGE), Self::PAGE) })
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `map`, of which nobody has a page any more.
+        unsafe { libc::munmap(self.start.cast(), self.pages * Self::PAGE) };
+    }
+}
+
 /// Maps `pages` fresh pages, writes to each, and unmaps them: one page fault per page.
 ///
 /// # Errors
 ///
 /// Returns an error if there is not enough memory.
 pub fn fault(pages: usize) -> Result<()> {
-    let length = pages * 4096;
-    // SAFETY: a new private mapping of the test's own, unmapped below; no other code has its
-    // address.
-    unsafe {
-        let start = libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        ensure!(start != libc::MAP_FAILED, "mmap: {}", io::Error::last_os_error());
-        libc::madvise(start, length, libc::MADV_NOHUGEPAGE);
-        for page in 0..pages {
-            start.cast::<u8>().add(page * 4096).write_volatile(1);
-        }
-        libc::munmap(start, length);
+    for page in Fresh::map(pages)?.pages() {
+        // SAFETY: a byte of the page; volatile because nobody reads it.
+        unsafe { page.as_mut_ptr().write_volatile(1) };
     }
     Ok(())
 }

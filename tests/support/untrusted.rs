@@ -101,8 +101,9 @@ pub fn decoders(bytes: &[u8]) {
     let _ = ibs::register(bytes, (word(0) & 15) as usize);
 
     let _ = parse::parse(&String::from_utf8_lossy(bytes));
-    let _ = Btf::parse(bytes.to_vec())
-        .map(|btf| (btf.offset("perf_sample_data", "period"), btf.function_id("f")));
+    let _ = Btf::parse(bytes.to_vec()).map(|btf| {
+        (btf.offset("perf_sample_data", "period"), btf.structure_id("f"), btf.function_ids(["f", "g"]))
+    });
     if bytes.len() > 40 {
         let layout = record::sample::SampleLayout {
             sample_type: word(0),

@@ -2,7 +2,7 @@
 
 use core::{ffi::c_void, ptr};
 
-use aya_ebpf::{bindings::bpf_perf_event_data, helpers::bpf_probe_read_kernel};
+use aya_ebpf::helpers::bpf_probe_read_kernel;
 use precise_common::{
     config::source,
     ibs::{self, OutcomeBits, fetch, op},
@@ -47,8 +47,8 @@ struct Record<const N: usize> {
 /// Reads the registers. Returns whether there was a record. Not inlined: each inlined use would be
 /// a hundred instructions.
 #[inline(never)]
-pub fn read<A: KernelRead>(ctx: *mut bpf_perf_event_data, tagged: &mut TaggedFacts) -> bool {
-    read_into::<A>(ctx.cast(), tagged).is_some()
+pub fn read<A: KernelRead>(ctx: *mut c_void, tagged: &mut TaggedFacts) -> bool {
+    read_into::<A>(ctx, tagged).is_some()
 }
 
 #[inline(always)]

@@ -19,7 +19,9 @@ pub fn faults(setting: &Rc<Setting>) -> Vec<Question> {
             profiled(setting, question, Load::Faults, *tool, by_fault(setting, *tool, filter))
         })
     };
-    let note = "A program that does nothing shows what the kernel itself takes for a sample of a perf event.";
+    let note = "A program that does nothing shows what the kernel itself takes for a sample of a perf event. \
+                precise takes these samples at the kernel's tracepoints, which is a shorter way \
+                ([journal](journal/0020-each-fault.md)).";
     let added = faults(
         "A page fault, each sampled by instruction, cgroup and process",
         note,

@@ -1,4 +1,5 @@
-# Call chains of a program without frame pointers: each is whole, whichever way the kernel lets the program read a sample.
+# Call chains of a program without frame pointers: each is whole, whichever way the kernel lets the program read a sample. The same page
+# faults without chains, among those of all processes: at the tracepoints, if the kernel has what the program needs there.
 # pmu: skl zen4 none@newest
 # timeout: 120
 . "$LAB_DIR/guest/lib.sh"
@@ -21,3 +22,14 @@ chain ';thread;leaf;touch [0-9]*$' 11
 chain 'main(;recursive)+;leaf;touch [0-9]*$' 13
 chain 'main;vforked;leaf;touch [0-9]*$' 5
 if grep 'chain ends' forest.folded; then fail "chains that are not whole"; fi
+
+FOREST_WAIT_MS=0 precise_record everybody -a -e page-faults -c 1 --comm forest -- "$LAB_WORKLOADS/forest"
+precise_report everybody function
+said everybody groups | tee groups.txt
+grep -q '^touch 146 ' groups.txt || fail "not every page fault of touch"
+ledger_closes everybody
+case $(uname -r) in
+6.1.*) at=0 ;;
+*) at=1 ;;
+esac
+expect "notes on tracepoints" "$(grep -c 'ran the program at a tracepoint' everybody.txt || true)" $at

@@ -235,8 +235,23 @@ impl Btf {
         None
     }
 
-    /// Returns the BTF id of a function, or `None` if the kernel has no function with this name.
-    pub fn function_id(&self, name: &str) -> Option<u32> {
-        self.id(&self.functions, name)
+    /// Returns the BTF id of a struct or union, or `None` if the kernel has none with this name.
+    pub fn structure_id(&self, name: &str) -> Option<u32> {
+        self.id(&self.structures, name)
+    }
+
+    /// Returns the BTF ids of functions; `None` for each name that no function of the kernel has.
+    /// One pass over 60,000 functions, however many names there are.
+    pub fn function_ids<const N: usize>(&self, names: [&str; N]) -> [Option<u32>; N] {
+        let mut found = [None; N];
+        for id in &self.functions {
+            let Some((head, _)) = self.get(*id) else { continue };
+            for (found, name) in found.iter_mut().zip(names) {
+                if found.is_none() && self.named(head.name, name) {
+                    *found = Some(*id);
+                }
+            }
+        }
+        found
     }
 }

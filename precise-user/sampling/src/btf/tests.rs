@@ -27,7 +27,7 @@ fn finds_members_also_of_anonymous_unions() {
     assert_eq!(btf.offset("s", "c"), Some(4));
     assert_eq!(btf.offset("s", "d"), None);
     assert_eq!(btf.offset("t", "a"), None);
-    assert_eq!(btf.function_id("f"), Some(4));
+    assert_eq!(btf.function_ids(["f", "g"]), [Some(4), None]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use crate::error::{SamplingError, SyscallError};
 pub(super) struct Blueprint {
     pub request: OpenRequest,
     pub leader: Option<OpenRequest>,
-    pub program: OwnedFd,
+    /// The program to attach; `None` if it runs elsewhere, and the event samples nothing.
+    pub program: Option<OwnedFd>,
     pub ring_pages: usize,
 }
 
@@ -22,7 +23,7 @@ pub struct OpenedEvent {
     pub(super) event: Event,
     pub(super) leader: Option<Event>,
     pub(super) ring: Ring,
-    /// The rate with which it was opened.
+    /// The rate with which it was asked for.
     pub(super) rate: Rate,
 }
 
@@ -31,11 +32,15 @@ impl Blueprint {
     /// yet.
     pub fn open(&self, rate: Rate, cpu: u32) -> Result<OpenedEvent, SamplingError> {
         let Self { request, leader, program, ring_pages } = self;
-        let (request, scope) = (OpenRequest { rate, ..*request }, Scope::Cpu(cpu));
+        let scope = Scope::Cpu(cpu);
+        let own_rate = if program.is_some() { rate } else { request.rate };
+        let request = OpenRequest { rate: own_rate, ..*request };
         let (event, leader) = open_with_leader(&request, leader.as_ref(), scope)
             .map_err(|error| explain::open(&error, &request, scope))?;
         let ring = Ring::map(event.as_fd(), *ring_pages).map_err(|error| explain::ring(&error))?;
-        event.attach(program.as_fd()).map_err(|error| explain::attach(&error))?;
+        if let Some(program) = program {
+            event.attach(program.as_fd()).map_err(|error| explain::attach(&error))?;
+        }
         Ok(OpenedEvent { event, leader, ring, rate })
     }
 }

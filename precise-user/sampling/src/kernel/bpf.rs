@@ -1,12 +1,12 @@
-//! The five bpf(2) commands that a run needs: create a map, write constants to one, load type
-//! information, load a program, and ask about a program.
+//! The six bpf(2) commands that a run needs: create a map, write constants to one, load type
+//! information, load a program, attach it to a tracepoint, and ask about a program.
 //!
 //! aya's loader has them too, but it parses the running kernel's type information each time it
 //! loads an object, which took a quarter of the time of a short run, and asks the kernel for
 //! features that every supported kernel has (docs/journal/0007-loader.md).
 
 use std::{
-    ffi::{CStr, c_int, c_long},
+    ffi::{CStr, CString, c_int, c_long},
     io,
     os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
 };
@@ -93,6 +93,8 @@ pub(super) fn load_types(btf: &[u8]) -> io::Result<OwnedFd> {
 pub(super) struct ProgramCode<'a> {
     /// The program's name; the kernel keeps 15 bytes of it.
     pub name: &'a str,
+    /// What the program is attached to.
+    pub kind: bpf_prog_type,
     /// The license, which decides which helpers the program may call.
     pub license: &'a CStr,
     /// The instructions with all that they call.
@@ -112,7 +114,7 @@ pub(super) struct Refused {
     pub log: String,
 }
 
-/// Loads a program for perf events. If that fails, asks the verifier why.
+/// Loads a program. If that fails, asks the verifier why.
 pub(super) fn load_program(code: &ProgramCode<'_>) -> Result<OwnedFd, Refused> {
     load(code, &mut []).or_else(|error| {
         // Neither a missing right nor an interruption is the verifier's decision.
@@ -139,7 +141,7 @@ fn load(code: &ProgramCode<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
     let mut attr = zeroed();
     // SAFETY: all fields of the union are integers, and this is the one that the command reads.
     let of_program = unsafe { &mut attr.__bindgen_anon_3 };
-    of_program.prog_type = bpf_prog_type::BPF_PROG_TYPE_PERF_EVENT as u32;
+    of_program.prog_type = code.kind as u32;
     of_program.insns = instructions.as_ptr() as u64;
     of_program.insn_cnt = instructions.len() as u32;
     of_program.license = code.license.as_ptr() as u64;
@@ -163,6 +165,15 @@ fn load(code: &ProgramCode<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
         of_program.log_size = log.len() as u32;
     }
     descriptor(bpf_cmd::BPF_PROG_LOAD, &mut attr)
+}
+
+/// Makes a program run at a tracepoint of the kernel, as long as the returned descriptor is open.
+pub(super) fn attach_to_tracepoint(program: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+    let name = CString::new(name)?;
+    let mut attr = zeroed();
+    attr.raw_tracepoint.name = name.as_ptr() as u64;
+    attr.raw_tracepoint.prog_fd = program.as_raw_fd() as u32;
+    descriptor(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attr)
 }
 
 /// Returns what the kernel knows about a loaded program.

@@ -20,6 +20,7 @@ pub mod sampler;
 pub mod sideband;
 pub mod stacks;
 pub mod table;
+pub mod tracepoints;
 pub mod unwind;
 pub mod watched;
 

@@ -7,7 +7,7 @@ use std::{
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
 };
 
-use aya_obj::{Map, Object, btf::BtfFeatures};
+use aya_obj::{Map, Object, ProgramSection, btf::BtfFeatures, generated::bpf_prog_type};
 
 use super::bpf::{self, ProgramCode, Refused};
 
@@ -84,6 +84,7 @@ impl Loaded {
         let function = object.functions.get(&program.function_key()).ok_or_else(missing)?;
         let code = ProgramCode {
             name: entry,
+            kind: kind(&program.section),
             license: &program.license,
             function,
             types: types.as_ref().map(|types| types.as_fd()),
@@ -94,6 +95,14 @@ impl Loaded {
     /// Returns the descriptor of a map, by its name in the object.
     pub fn map(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.maps.get(name).map(|map| map.as_fd())
+    }
+}
+
+/// Returns the kernel's type of the programs in a section.
+const fn kind(section: &ProgramSection) -> bpf_prog_type {
+    match section {
+        ProgramSection::RawTracePoint => bpf_prog_type::BPF_PROG_TYPE_RAW_TRACEPOINT,
+        _ => bpf_prog_type::BPF_PROG_TYPE_PERF_EVENT,
     }
 }
 

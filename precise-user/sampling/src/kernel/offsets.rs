@@ -15,6 +15,17 @@ pub struct KernelTypes {
     pub offsets: Offsets,
     /// The id of `bpf_cast_to_kern_ctx`; `None` before Linux 6.2.
     pub cast: Option<u32>,
+    /// What the program at the tracepoints of page faults needs; `None` before Linux 6.2.
+    pub faults: Option<FaultTypes>,
+}
+
+/// What the program at the tracepoints of page faults needs.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultTypes {
+    /// The id of `bpf_rdonly_cast`.
+    pub cast: u32,
+    /// The id of `struct pt_regs`.
+    pub registers: u32,
 }
 
 impl KernelTypes {
@@ -31,7 +42,18 @@ impl KernelTypes {
             return Ok(types);
         }
         let btf = read()?;
-        let types = Self { offsets: resolve(&btf)?, cast: btf.function_id("bpf_cast_to_kern_ctx") };
+        let offsets = resolve(&btf)?;
+        // The tracepoints have these names on x86, and since Linux 6.16 wherever there are any.
+        let [cast, typed, of_user, of_kernel] = btf.function_ids([
+            "bpf_cast_to_kern_ctx",
+            "bpf_rdonly_cast",
+            "__traceiter_page_fault_user",
+            "__traceiter_page_fault_kernel",
+        ]);
+        let are_there = of_user.and(of_kernel).is_some() && offsets.pagefault_disabled != ABSENT;
+        let faults = typed.zip(btf.structure_id("pt_regs")).filter(|_| are_there);
+        let faults = faults.map(|(cast, registers)| FaultTypes { cast, registers });
+        let types = Self { offsets, cast, faults };
         Ok(TYPES.get_or_init(|| types))
     }
 }
@@ -91,5 +113,6 @@ fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
         data_page_size: optional("data_page_size"),
         callchain: required("perf_sample_data", "callchain")?,
         time: required("perf_sample_data", "time")?,
+        pagefault_disabled: btf.offset("task_struct", "pagefault_disabled").unwrap_or(ABSENT),
     })
 }

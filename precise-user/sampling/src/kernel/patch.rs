@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use precise_common::config::{CAST_SENTINEL, CONSTANT_SENTINEL, CONSTANT_WIDE, Config, Question};
+use precise_common::config::{CONSTANT_SENTINEL, CONSTANT_WIDE, Config, Question};
 
 /// Why an object cannot be patched: it does not match this build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,8 +16,8 @@ pub(super) enum PatchError {
     #[error("program sections")]
     Sections,
     /// The object has no call of the kfunc.
-    #[error("the place of the call of bpf_cast_to_kern_ctx")]
-    Cast,
+    #[error("the place of the call of a kernel function")]
+    Kfunc,
     /// A constant or question refers to an offset beyond the filter block.
     #[error("a constant that this build knows")]
     Constant,
@@ -26,12 +26,13 @@ pub(super) enum PatchError {
     Block,
 }
 
-/// Replaces each sentinel call with a call of the kfunc that has this BTF id.
-pub(super) fn cast(object: &mut [u8], id: u32) -> Result<(), PatchError> {
+/// Replaces each call of the helper `sentinel`, which does not exist, with a call of the kfunc that
+/// has this BTF id.
+pub(super) fn kfunc(object: &mut [u8], sentinel: u32, id: u32) -> Result<(), PatchError> {
     const BPF_CALL: u8 = 0x85;
     /// `BPF_PSEUDO_KFUNC_CALL` in the source-register half of the second byte.
     const KFUNC_CALL: u8 = 2 << 4;
-    let [a, b, c, d] = CAST_SENTINEL.to_le_bytes();
+    let [a, b, c, d] = sentinel.to_le_bytes();
     let sentinel = [BPF_CALL, 0, 0, 0, a, b, c, d];
     let mut sites = 0;
     for section in program_sections(object)? {
@@ -41,7 +42,7 @@ pub(super) fn cast(object: &mut [u8], id: u32) -> Result<(), PatchError> {
             sites += 1;
         }
     }
-    if sites > 0 { Ok(()) } else { Err(PatchError::Cast) }
+    if sites > 0 { Ok(()) } else { Err(PatchError::Kfunc) }
 }
 
 /// Writes the filter block into the instructions: constants into the instructions that load them,

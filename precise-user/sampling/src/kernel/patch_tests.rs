@@ -2,7 +2,7 @@
 
 use super::super::program::prebuilt;
 use super::*;
-use precise_common::config::{QuestionTest, key};
+use precise_common::config::{CAST_SENTINEL, QuestionTest, TYPED_SENTINEL, key};
 
 /// A section of a synthetic object.
 struct Section {
@@ -98,20 +98,20 @@ fn what_only_looks_like_an_instruction_stays() {
     let before = object(&[code(whole.clone()), data(look_alike.clone()), note]);
     let mut after = before.clone();
     constants(&mut after, &config()).unwrap();
-    cast(&mut after, 4711).unwrap();
+    kfunc(&mut after, CAST_SENTINEL, 4711).unwrap();
     assert_ne!(before[64..64 + whole.len()], after[64..64 + whole.len()]);
     assert_eq!(before[64 + whole.len()..], after[64 + whole.len()..]);
     for alone in [data(look_alike.clone()), Section { kind: 8, flags: 4, bytes: look_alike }] {
         let mut alone = object(&[alone]);
         assert_eq!(constants(&mut alone, &config()), Err(PatchError::Block));
-        assert_eq!(cast(&mut alone, 1), Err(PatchError::Cast));
+        assert_eq!(kfunc(&mut alone, CAST_SENTINEL, 1), Err(PatchError::Kfunc));
     }
 }
 
 #[test]
 fn every_call_becomes_one_of_the_kfunc() {
     let mut both = object(&[code([call(), call()].concat()), code(call())]);
-    cast(&mut both, 0x1234_5678).unwrap();
+    kfunc(&mut both, CAST_SENTINEL, 0x1234_5678).unwrap();
     let done = [0x85, 0x20, 0, 0, 0x78, 0x56, 0x34, 0x12];
     assert!(both[64..88].chunks(8).all(|instruction| instruction == done));
 }
@@ -156,7 +156,7 @@ fn no_damage_makes_it_panic() {
             let end = (at + length).min(damaged.len());
             damaged[at..end].fill(0xff);
             let _refused = constants(&mut damaged, &config());
-            let _refused = cast(&mut damaged, 1);
+            let _refused = kfunc(&mut damaged, CAST_SENTINEL, 1);
         }
     }
 }
@@ -168,11 +168,15 @@ fn the_embedded_object_is_patched_in_its_programs_alone() {
     let inside = |at: usize| sections.iter().any(|section| section.contains(&at));
     let mut done = object.clone();
     constants(&mut done, &config()).unwrap();
-    cast(&mut done, 4711).unwrap();
+    for sentinel in [CAST_SENTINEL, TYPED_SENTINEL] {
+        kfunc(&mut done, sentinel, 4711).unwrap();
+    }
     assert_eq!(done.len(), object.len());
     let changed: Vec<usize> = (0..done.len()).filter(|at| done[*at] != object[*at]).collect();
     assert!(!changed.is_empty() && changed.iter().all(|at| inside(*at)));
     // Nothing is left to patch.
     assert_eq!(constants(&mut done, &config()), Err(PatchError::Block));
-    assert_eq!(cast(&mut done, 4711), Err(PatchError::Cast));
+    for sentinel in [CAST_SENTINEL, TYPED_SENTINEL] {
+        assert_eq!(kfunc(&mut done, sentinel, 4711), Err(PatchError::Kfunc));
+    }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use precise_common::{
     cell::Cell,
-    config::{ABSENT, Config, FilterSlot, operand, promote, source, watched},
+    config::{ABSENT, CAST_SENTINEL, Config, FilterSlot, TYPED_SENTINEL, operand, promote, source, watched},
     ledger::rejected,
     stack::StackSlot,
 };
@@ -47,6 +47,8 @@ pub enum ReadPath {
     Direct,
     /// Calls of `bpf_probe_read_kernel`: works on every kernel, but is slower.
     Probe,
+    /// Direct loads at the tracepoints of page faults ([`super::tracepoints`]).
+    Fault,
 }
 
 /// What the kernel prepares in the sample before the program runs, because the event asks for it
@@ -149,18 +151,11 @@ impl Program {
     ) -> Result<Self, SamplingError> {
         let types = KernelTypes::of_this_kernel()?;
         let read_path = match (options.read_path, types.cast) {
-            (Some(ReadPath::Direct), None) => {
-                return Err(SamplingError::new(
-                    ErrorClass::Unsupported,
-                    "this kernel lacks bpf_cast_to_kern_ctx (Linux 6.2 and later), so samples cannot be \
-                     read directly",
-                )
-                .remedy(Remedy::AnyReadPath));
-            }
             (Some(path), _) => path,
             (None, Some(_)) => ReadPath::Direct,
             (None, None) => ReadPath::Probe,
         };
+        let kfunc = kfunc(read_path, types)?;
         let machine = MachineInfo::read(&Root::default());
         // A table has a partition for each CPU that the run samples: many virtual machines could
         // have a hundred CPUs more than they have.
@@ -178,6 +173,7 @@ impl Program {
             slot_mask: (slots - 1) as u32,
             partitions: partitions.len() as u32,
             stack_mask: stacks.saturating_sub(1) as u32,
+            regs_type: types.faults.map_or(0, |faults| faults.registers),
             process_mask: options.unwind.map_or(0, |sizes| sizes.processes.saturating_sub(1)),
             slots: options.config.slots.map(|slot| FilterSlot { clause: counted_at(slot.clause), ..slot }),
             ..options.config
@@ -198,8 +194,8 @@ impl Program {
             Some((bytes, _)) => bytes.to_vec(),
             None => object()?,
         };
-        if let (ReadPath::Direct, Some(id)) = (read_path, types.cast) {
-            patch::cast(&mut object, id).map_err(|lacking| broken_object(&lacking.to_string()))?;
+        if let Some((sentinel, id)) = kfunc {
+            patch::kfunc(&mut object, sentinel, id).map_err(|lacking| broken_object(&lacking.to_string()))?;
         }
         patch::constants(&mut object, &config).map_err(|lacking| broken_object(&lacking.to_string()))?;
         let watches = config.slots.iter().any(|slot| slot.operand == operand::CGROUP_WATCHED);
@@ -216,6 +212,7 @@ impl Program {
             (Some((_, entry)), _) => entry,
             (None, ReadPath::Direct) => "sample",
             (None, ReadPath::Probe) => "sample_probe",
+            (None, ReadPath::Fault) => "fault",
         };
         let lines = (config.promote & promote::ON != 0).then_some("LINES");
         let unwinds = options.unwind.iter().flat_map(|_| UNWIND_MAPS);
@@ -256,6 +253,11 @@ impl Program {
         Ok(Self { loaded, table, watched: set, unwind, read_path })
     }
 
+    /// Returns whether the program runs at tracepoints, and not at the samples of an event.
+    pub fn is_for_tracepoints(&self) -> bool {
+        self.read_path == ReadPath::Fault
+    }
+
     /// Returns the program's descriptor, for attaching it.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.loaded.program.as_fd()
@@ -275,6 +277,24 @@ impl Program {
             translated_bytes: info.xlated_prog_len,
             verified_instructions: info.verified_insns,
         })
+    }
+}
+
+/// Returns the call of a kernel function that a program has: the helper number in its place, and
+/// the function's id. `None` if it has none.
+fn kfunc(path: ReadPath, types: &KernelTypes) -> Result<Option<(u32, u32)>, SamplingError> {
+    let (name, sentinel, id) = match path {
+        ReadPath::Probe => return Ok(None),
+        ReadPath::Direct => ("bpf_cast_to_kern_ctx", CAST_SENTINEL, types.cast),
+        ReadPath::Fault => ("bpf_rdonly_cast", TYPED_SENTINEL, types.faults.map(|faults| faults.cast)),
+    };
+    match id {
+        Some(id) => Ok(Some((sentinel, id))),
+        None => Err(SamplingError::new(
+            ErrorClass::Unsupported,
+            format!("this kernel lacks {name} (Linux 6.2 and later), so samples cannot be read directly"),
+        )
+        .remedy(Remedy::AnyReadPath)),
     }
 }
 

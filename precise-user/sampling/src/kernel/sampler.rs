@@ -10,8 +10,9 @@ use super::blueprint::{OpenedEvent, open_with_leader};
 use super::clock::monotonic_ns;
 use super::event::{Event, OpenRequest, Rate, Reading, Scope};
 use super::map_memory::page_size;
-use super::program::{Program, ProgramOptions};
+use super::program::{Program, ProgramOptions, ReadPath};
 use super::ring::Ring;
+use super::tracepoints::{self, AtTracepoints, Tracepoints};
 use super::{LAYOUT, event};
 use crate::error::{SamplingError, SyscallError};
 use crate::kernel::explain;
@@ -107,6 +108,8 @@ pub struct Sampler {
     /// Maps the kernel's id of each event that has a leader to the index of the member.
     ids: FxHashMap<u64, usize>,
     program: Program,
+    /// Where the program runs, if not at the samples of the events.
+    tracepoints: Option<AtTracepoints>,
     request: OpenRequest,
     leader: Option<OpenRequest>,
     /// The CPUs on which the event may be opened again, or later.
@@ -171,6 +174,28 @@ impl Sampler {
         sampler.open_all(scopes)
     }
 
+    /// Opens one more event of a run, as [`Self::open_beside`] does, whose samples the program
+    /// takes at tracepoints, on all CPUs. The event itself is not opened, but a
+    /// [stand-in](Tracepoints::stand_in).
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`Self::open`].
+    pub fn open_at(
+        points: Tracepoints,
+        request: &OpenRequest,
+        scopes: &[Scope],
+        options: &ProgramOptions,
+        later: &[u32],
+        first: Option<&Self>,
+    ) -> Result<Self, SamplingError> {
+        let options = ProgramOptions { read_path: Some(ReadPath::Fault), ..options.clone() };
+        let stand_in = Tracepoints::stand_in(request);
+        let mut sampler = Self::open_beside(&stand_in, None, scopes, &options, later, first)?;
+        sampler.tracepoints = Some(AtTracepoints::new(points));
+        Ok(sampler)
+    }
+
     /// Opens an event of a streaming run, which may also be opened on the CPUs `later`. The number
     /// of pages of a CPU's ring must be a power of two.
     ///
@@ -199,6 +224,7 @@ impl Sampler {
             owners: FxHashMap::default(),
             ids: FxHashMap::default(),
             program,
+            tracepoints: None,
             request: *request,
             leader: leader.copied(),
             cpus: Vec::new(),
@@ -238,7 +264,9 @@ impl Sampler {
             (Err(error), _) => return Err(explain::open(&error, &self.request, scope)),
         };
         let ring = self.give_ring(&event)?;
-        event.attach(self.program.fd()).map_err(|error| explain::attach(&error))?;
+        if !self.program.is_for_tracepoints() {
+            event.attach(self.program.fd()).map_err(|error| explain::attach(&error))?;
+        }
         if leader.is_some() {
             let id = event.id().map_err(|error| explain::control(&error))?;
             self.ids.insert(id, self.members.len());
@@ -271,11 +299,12 @@ impl Sampler {
     ///
     /// # Errors
     ///
-    /// Returns an error if the kernel does not start an event.
+    /// Returns an error if the kernel does not start an event, or does not attach the program.
     pub fn enable(&mut self) -> Result<(), SamplingError> {
         self.started_ns.get_or_insert_with(monotonic_ns);
         self.ended_ns = None;
-        self.members.iter_mut().try_for_each(Member::enable).map_err(|error| explain::control(&error))
+        self.members.iter_mut().try_for_each(Member::enable).map_err(|error| explain::control(&error))?;
+        self.tracepoints.iter_mut().try_for_each(|points| points.attach(&self.program))
     }
 
     /// Changes the sample rate in every scope. The rate must be of the same kind as the event's
@@ -285,8 +314,8 @@ impl Sampler {
     ///
     /// Returns an error if the kernel does not accept the rate.
     pub fn set_rate(&self, rate: Rate) -> Result<(), SamplingError> {
-        // A change of the rate may enable the events again.
-        if self.has_ended() {
+        // A change of the rate may enable the events again. At a tracepoint there is no rate.
+        if self.has_ended() || self.tracepoints.is_some() {
             return Ok(());
         }
         self.members
@@ -308,6 +337,7 @@ impl Sampler {
     /// Returns an error if the kernel does not stop an event.
     pub fn disable(&mut self) -> Result<(), SamplingError> {
         self.ended_ns.get_or_insert_with(monotonic_ns);
+        self.tracepoints.iter_mut().for_each(AtTracepoints::detach);
         self.members.iter().try_for_each(Member::disable).map_err(|error| explain::control(&error))
     }
 
@@ -522,6 +552,16 @@ impl Sampler {
             total.throttled += self.lost_in_rings()?.div_ceil(2);
         }
         total.enabled_ns += enabled_by_task.values().sum::<u64>();
+        if self.tracepoints.is_some() {
+            // Nobody counts but the program, and the kernel what the program missed.
+            let missed = tracepoints::missed(&self.program).map_err(|error| {
+                SamplingError::failed("the kernel does not say what the program missed", error)
+            })?;
+            total.lost += missed;
+            total.event_count = total.counter(Counter::PeriodSeen) + missed;
+            total.expected = Some(total.event_count);
+            total.running_ns = total.enabled_ns;
+        }
         Ok(total)
     }
 

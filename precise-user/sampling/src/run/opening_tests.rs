@@ -2,8 +2,10 @@
 //! kernel.
 
 use super::*;
+use crate::kernel::descriptors::DescriptorLimits;
 use crate::pmu::fixture::{self, Tree};
 use crate::run::plan::{PlanBuilder, Streaming};
+use crate::run::scopes::{descriptors_suffice, needed_descriptors, scopes};
 use precise_common::config::operand;
 
 fn with_cpus(tree: Tree) -> Tree {

@@ -15,6 +15,7 @@ use super::{
     opening::{self, SampledEvent},
     own::{self, Helpers},
     plan::{Plan, Target},
+    scopes,
     signals::Signals,
     watch::Watch,
 };
@@ -63,8 +64,8 @@ pub(crate) struct Session {
     stopped: Option<String>,
     /// A note on how the command ended; `None` if it ended by itself or by SIGTERM.
     ending: Option<String>,
-    /// A note on the cost of PEBS, the same for all PEBS events; `None` if no event uses PEBS.
-    pebs: Option<String>,
+    /// Notes on how samples are taken: on the cost of PEBS, and on tracepoints.
+    how_sampled: Vec<String>,
     /// The thread that finds new cgroups of the filter; `None` if the filter has no patterns.
     watch: Option<Watch>,
     /// A note on names that a missing capability makes unavailable.
@@ -137,7 +138,7 @@ impl Session {
 
         let held = plan.command().map(|command| Held::start(command, plan.output_apart)).transpose()?;
         let pid = held.as_ref().map(|held| held.pid);
-        let (plan, scopes) = opening::affordable(plan, pid, machine.online.len(), limits)?;
+        let (plan, scopes) = scopes::affordable(plan, pid, machine.online.len(), limits)?;
         let plan = &*plan;
         let mut events: Vec<SampledEvent> = Vec::new();
         for planned in &plan.events {
@@ -148,6 +149,8 @@ impl Session {
         let pebs = events
             .iter()
             .find_map(|event| verdict::pebs_note(&event.planned.request, event.granted, &machine));
+        let at_tracepoints = events.iter().any(|event| event.sampler.program().is_for_tracepoints());
+        let how_sampled = pebs.into_iter().chain(verdict::tracepoints_note(at_tracepoints)).collect();
         // Not earlier: nobody reads the sideband while events are opened and the program is loaded.
         // On a machine that starts many processes its rings would be full before the first sample.
         let sideband = Sideband::open(&machine.online, mappings)?;
@@ -195,7 +198,7 @@ impl Session {
             kill_switch: plan.kill_switch.clone(),
             stopped: None,
             ending: None,
-            pebs,
+            how_sampled,
             watch,
             nameless,
             helpers,
@@ -211,18 +214,20 @@ impl Session {
         Ok((session, whereabouts))
     }
 
-    /// Returns one sentence for each step down in precision, and the notes on PEBS and on a smaller
-    /// table, without duplicates.
+    /// Returns one sentence for each step down in precision, without duplicates.
     pub fn findings(&self) -> Vec<String> {
-        let mut said = Vec::new();
-        for finding in
-            self.events.iter().flat_map(|event| &event.findings).chain(&self.pebs).chain(&self.fewer_cells)
-        {
+        let mut said: Vec<String> = Vec::new();
+        for finding in self.events.iter().flat_map(|event| &event.findings) {
             if !said.contains(finding) {
                 said.push(finding.clone());
             }
         }
         said
+    }
+
+    /// Returns the notes on how samples are taken, one sentence each.
+    pub fn how_sampled(&self) -> &[String] {
+        &self.how_sampled
     }
 
     /// Returns the size in bytes of all rings that the kernel writes to.
@@ -425,7 +430,7 @@ impl Session {
         self.machine
             .problems
             .iter()
-            .chain(&self.pebs)
+            .chain(&self.how_sampled)
             .chain(&self.nameless)
             .chain(&self.with_own)
             .chain(&self.without_chains)

@@ -85,6 +85,16 @@ pub fn pebs_note(request: &EventRequest, level: u8, machine: &MachineInfo) -> Op
     })
 }
 
+/// Returns a note on samples that no perf event takes. It is not a finding, because samples are
+/// neither lost nor imprecise.
+pub fn tracepoints_note(at_tracepoints: bool) -> Option<String> {
+    at_tracepoints.then(|| {
+        "each page fault ran the program at a tracepoint, which costs less than a sample of an event; no \
+         event counted them beside it"
+            .to_owned()
+    })
+}
+
 /// Returns one sentence for each sysctl that changed during the run.
 fn changed(before: &Sysctls, after: &Sysctls) -> Vec<String> {
     let of = |sysctls: &Sysctls| {

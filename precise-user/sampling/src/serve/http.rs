@@ -260,7 +260,7 @@ impl Answering {
         }
     }
 
-    /// Returns what is asked for, or the refusal.
+    /// Returns the route of a request, or the response that refuses it.
     fn route(&self, request: &Request<Incoming>) -> Result<Route, Box<Refusal>> {
         let refuse = |refusal| Err(Box::new(refusal));
         let (headers, method, target) = (request.headers(), request.method(), request.uri());
@@ -277,7 +277,7 @@ impl Answering {
             "/readyz" => Route::Ready,
             _ => return refuse(plain(StatusCode::NOT_FOUND, NOT_HERE)),
         };
-        // Whoever starts a service again often cannot send a token.
+        // The probes of a supervisor often cannot send a token.
         let open = matches!(route, Route::Health | Route::Ready);
         if !open && self.access.token.as_ref().is_some_and(|token| !token.is_in(headers)) {
             let mut refusal = plain(StatusCode::UNAUTHORIZED, NO_TOKEN);

@@ -157,7 +157,7 @@ fn who_has_no_token_learns_nothing() {
     }
     let right = format!("GET /metrics HTTP/1.0\r\nauthorization: Bearer {SECRET}\r\n\r\n");
     assert!(served.said(right.as_bytes()).contains("precise_epochs_total 0"));
-    // Whoever starts the service again needs none.
+    // The probes of a supervisor need none.
     assert!(served.said(b"GET /healthz HTTP/1.0\r\n\r\n").ends_with("ok\n"));
     assert_eq!(served.answered(StatusCode::UNAUTHORIZED), 6);
 }

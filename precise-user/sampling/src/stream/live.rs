@@ -89,7 +89,7 @@ pub async fn run<S: Sink + 'static>(
     session.release(plan.duration)?;
     started(Started {
         ring_bytes: session.events.iter().map(|event| event.sampler.ring_memory()).sum(),
-        findings: session.findings(),
+        findings: [session.findings(), session.how_sampled().to_vec()].concat(),
     });
     let first = Round { sideband: early, ..Round::default() };
     let mut rings = Rings { session, waiting: Some(first) };

@@ -13,8 +13,9 @@ use crate::kernel::ring::Ring;
 impl Sampler {
     /// Returns how to open the event on another CPU.
     pub(in crate::kernel) fn blueprint(&self) -> Result<Blueprint, SamplingError> {
-        let program = self.program.fd().try_clone_to_owned();
-        let program = program.map_err(|error| SamplingError::failed("cannot share the program", error))?;
+        let attached = (!self.program.is_for_tracepoints()).then(|| self.program.fd().try_clone_to_owned());
+        let program =
+            attached.transpose().map_err(|error| SamplingError::failed("cannot share the program", error))?;
         let Self { request, leader, ring_pages, .. } = self;
         Ok(Blueprint { request: *request, leader: *leader, program, ring_pages: *ring_pages })
     }
