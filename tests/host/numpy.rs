@@ -26,7 +26,8 @@ fn the_strided_sum_and_its_twin_are_told_apart_by_instruction() -> Result<()> {
         let program = folder.path().join("sums.py");
         fs::write(&program, PROGRAM)?;
         let (python, program) = (python()?.display().to_string(), program.display().to_string());
-        let recorded = record_faults(folder.path(), &[], &[&python, &program])?;
+        // Room for all, however slowly the table is emptied.
+        let recorded = record_faults(folder.path(), &["--table-cells", "64K"], &[&python, &program])?;
         let line = recorded.ended.stdout.lines().find_map(|line| line.strip_prefix("matrices "));
         let line = line.with_context(|| recorded.ended.stdout.clone())?;
         let (along, across) = line.split_once(' ').context("two addresses")?;
