@@ -6,8 +6,8 @@ use crate::heatmap::tests::{blank, code, data, row};
 use crate::heatmap::{Heatmap, HeatmapOptions, heatmap};
 use precise_common::latency::bucket;
 use precise_model::{Capture, Dimension, Name, Reason, Row};
-use resvg::tiny_skia::{IntSize, Pixmap};
 use std::io::Cursor;
+use tiny_skia::{IntSize, Pixmap};
 
 /// Pseudo-random numbers that are the same in every run.
 struct Noise(u64);
@@ -206,7 +206,9 @@ fn chunks(png: &[u8]) -> Vec<(String, Vec<u8>)> {
 /// Returns the pixels of a heatmap's PNG.
 fn drawn(map: &Heatmap, width: u32) -> Pixmap {
     let file = png(map, width).unwrap();
-    let mut reader = png::Decoder::new(Cursor::new(file)).read_info().unwrap();
+    let mut decoder = png::Decoder::new(Cursor::new(file));
+    decoder.set_transformations(png::Transformations::EXPAND);
+    let mut reader = decoder.read_info().unwrap();
     let mut colours = vec![0; reader.output_buffer_size().unwrap()];
     let frame = reader.next_frame(&mut colours).unwrap();
     let opaque = colours.chunks_exact(3).flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]).collect();

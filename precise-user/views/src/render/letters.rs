@@ -5,13 +5,12 @@
 
 use std::fmt::Write as _;
 
-use resvg::usvg::roxmltree::{Document, Node};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
+use usvg::roxmltree::{Document, Node};
 
 use super::{fonts, plot::PlotError};
 
-/// Returns the SVG with the outlines of its letters instead of `text` elements, and with lines that
-/// are quickly drawn.
+/// Returns the SVG with the outlines of its letters instead of `text` elements.
 ///
 /// # Errors
 ///
@@ -21,15 +20,10 @@ pub(super) fn outlined(svg: &str) -> Result<String, PlotError> {
     let face = |font: &'static [u8]| Face::parse(font, 0).map_err(|_| PlotError::Font);
     let (regular, bold) = (face(fonts::regular()?)?, face(fonts::bold()?)?);
     let (mut out, mut copied) = (String::with_capacity(4 * svg.len()), 0);
-    for node in document.descendants().filter(|node| node.has_tag_name("text") || is_faint_line(node)) {
+    for node in document.descendants().filter(|node| node.has_tag_name("text")) {
         let range = node.range();
         out += svg.get(copied..range.start).unwrap_or_default();
         copied = range.end;
-        if !node.has_tag_name("text") {
-            let line = svg.get(range).unwrap_or_default();
-            out += &line.replacen(" opacity=", " stroke-opacity=", 1);
-            continue;
-        }
         let face = if node.attribute("font-weight") == Some("bold") { &bold } else { &regular };
         out += "<path d=\"";
         out += &path(&node, face);
@@ -42,14 +36,6 @@ pub(super) fn outlined(svg: &str) -> Result<String, PlotError> {
     }
     out += svg.get(copied..).unwrap_or_default();
     Ok(out)
-}
-
-/// Returns whether a node is a line that one can see through. An element with an opacity is drawn
-/// apart and then laid over the picture; a stroke with one is drawn at once, with the same result
-/// (but for a rounding).
-fn is_faint_line(node: &Node<'_, '_>) -> bool {
-    let is = |name, value| node.attribute(name).is_some_and(|is| is == value);
-    node.has_tag_name("polyline") && is("fill", "none") && !is("opacity", "1")
 }
 
 /// Returns the path of a line of text.
@@ -193,9 +179,6 @@ mod tests {
         }
         // Each of the two letters has an inner outline.
         assert_eq!(svg.matches('Z').count(), 5, "{svg}");
-        let line = "<polyline fill=\"none\" opacity=\"0.1\" stroke=\"#000\" points=\"0,1 9,1\"/>";
-        let quick = line.replace(" opacity", " stroke-opacity");
-        assert_eq!(outlined(&format!("<svg>{line}</svg>")).unwrap(), format!("<svg>{quick}</svg>"));
         assert!(outlined("<svg>").is_err());
     }
 }

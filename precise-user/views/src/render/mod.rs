@@ -9,6 +9,7 @@ pub mod plot_area;
 pub mod plot_colour;
 pub mod plot_scale;
 pub(crate) mod raster;
+mod shapes;
 mod style;
 pub mod table;
 

@@ -1,25 +1,25 @@
 //! Pictures as bytes. A PNG is drawn from the SVG, so that the two never differ.
 
-use std::io::Write as _;
-use std::num::NonZero;
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use tiny_skia::Pixmap;
+use usvg::{Options, Tree};
 
-use resvg::tiny_skia::{Color, Pixmap, Transform};
-use resvg::usvg::{Options, Tree};
-
-use super::{letters::outlined, plot::PlotError};
+use super::letters::outlined;
+use super::plot::PlotError;
+use super::shapes::shapes;
 
 /// The pixels of a PNG for each pixel of the SVG, in each direction: letters are
 /// sharp on screens with a high density.
 const DENSITY: f32 = 2.0;
 /// The largest number of pixels that are drawn at [`DENSITY`]; larger pictures have one pixel for
-/// each pixel of the SVG. A pixel takes 4 bytes.
+/// each pixel of the SVG.
 const DENSE_PIXELS: f32 = 48e6;
-/// The largest number of pixels of a picture: 1 GB of memory.
+/// The largest number of pixels of a picture.
 const MOST_PIXELS: f32 = 256e6;
 
-/// The strips of a picture that are drawn at the same time, at most. Each looks at all of its
-/// paths, which takes a third of the time of drawing a heatmap at once.
-const MOST_STRIPS: usize = 2;
+/// The bytes of a band of the picture, about. Bands are drawn one after the other into the same
+/// memory: the first touch of memory for a whole picture takes longer than painting it.
+const BAND: usize = 2 << 20;
 
 /// Returns an SVG of this program as PNG.
 ///
@@ -27,11 +27,11 @@ const MOST_STRIPS: usize = 2;
 ///
 /// Returns an error if the picture has too many pixels, or if it is no SVG.
 pub(crate) fn png(svg: &str) -> Result<Vec<u8>, PlotError> {
-    encoded(&strips(svg)?).map_err(|error| PlotError::Draw(error.to_string()))
+    encoded(&drawn(svg)?).map_err(|error| PlotError::Draw(error.to_string()))
 }
 
-/// Draws an SVG. Returns strips of the same width, the highest first.
-fn strips(svg: &str) -> Result<Vec<Pixmap>, PlotError> {
+/// Draws an SVG.
+fn drawn(svg: &str) -> Result<Picture, PlotError> {
     let tree = Tree::from_str(&outlined(svg)?, &Options::default())
         .map_err(|error| PlotError::Draw(error.to_string()))?;
     let (width, height) = (tree.size().width(), tree.size().height());
@@ -42,48 +42,216 @@ fn strips(svg: &str) -> Result<Vec<Pixmap>, PlotError> {
     let scale = if width * height * DENSITY * DENSITY > DENSE_PIXELS { 1.0 } else { DENSITY };
     let size = |length: f32| (length * scale).ceil() as u32;
     let (width, height) = (size(width), size(height));
-    let strips = std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_STRIPS);
-    let rows = height.div_ceil(strips as u32).max(1);
-    let draw = &|top: u32| -> Result<Pixmap, PlotError> {
-        let mut strip = Pixmap::new(width, rows.min(height - top)).ok_or_else(too_large)?;
-        strip.fill(Color::WHITE);
-        let place = Transform::from_scale(scale, scale).post_translate(0.0, -(top as f32));
-        resvg::render(&tree, place, &mut strip.as_mut());
-        Ok(strip)
-    };
-    std::thread::scope(|scope| {
-        let start = |top: u32| std::thread::Builder::new().spawn_scoped(scope, move || draw(top));
-        let tops = (0..height.max(1)).step_by(rows as usize);
-        let drawing: Vec<_> = tops.map(|top| (top, start(top))).collect();
-        let joined = drawing.into_iter().map(|(top, strip)| match strip {
-            Ok(strip) => strip.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // The system has no thread to spare.
-            Err(_) => draw(top),
-        });
-        joined.collect()
-    })
+    let shapes = shapes(&tree, scale)?;
+    let row = width as usize * 4;
+    let rows = (BAND / row.max(1)).clamp(1, height.max(1) as usize);
+    let mut band = Pixmap::new(width, rows as u32).ok_or_else(too_large)?;
+    let mut picture = Picture::new(width, height);
+    for top in (0..height).step_by(rows) {
+        // White. The pixmap's own fill is a loop that sets four bytes at a time.
+        band.data_mut().fill(0xff);
+        shapes.iter().for_each(|shape| shape.paint(&mut band, top));
+        let mut above = None;
+        for row in band.data().chunks_exact(row).take((height - top) as usize) {
+            picture.add(row, above == Some(row));
+            above = Some(row);
+        }
+    }
+    Ok(picture)
 }
 
-/// Encodes a picture. It has no transparent pixel, because it was white before anything was drawn.
-fn encoded(strips: &[Pixmap]) -> Result<Vec<u8>, png::EncodingError> {
-    let (width, height) = (strips.first().map_or(0, Pixmap::width), strips.iter().map(Pixmap::height).sum());
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    // Most rows are like the row above. Of a heatmap of 2,400 by 4,208 pixels, this takes 20 ms and
-    // makes 670 kB. The defaults take 90 ms, half of the time of a picture, and make 310 kB.
-    encoder.set_deflate_compression(png::DeflateCompression::Level(1));
-    encoder.set_filter(png::Filter::Up);
-    let mut writer = encoder.write_header()?;
-    let mut rows = writer.stream_writer()?;
-    let mut colours = vec![0; width as usize * 3];
-    for row in strips.iter().flat_map(|strip| strip.data().chunks_exact(width as usize * 4)) {
-        for (to, [red, green, blue, _]) in colours.as_chunks_mut().0.iter_mut().zip(row.as_chunks().0) {
-            *to = [*red, *green, *blue];
-        }
-        rows.write_all(&colours)?;
+/// The rows of a picture. Most pictures have no more than 256 colours, and each pixel is the index of
+/// its colour then, which is a third of the bytes to compress.
+struct Picture {
+    width: u32,
+    height: u32,
+    /// `None` if there are too many colours.
+    palette: Option<Palette>,
+    /// The rows as a PNG has them: a filter, and a byte for the index of each pixel's colour, or,
+    /// without a palette, three for its red, green and blue.
+    rows: Vec<u8>,
+    /// What a row that is like the one above adds to it.
+    nothing: Vec<u8>,
+}
+
+/// The filters of rows that are used (PNG specification, section 9.2): the bytes themselves, and
+/// what is to be added to those of the row above.
+const BYTES: u8 = 0;
+const UP: u8 = 2;
+
+impl Picture {
+    /// Starts a picture, which has no rows yet.
+    fn new(width: u32, height: u32) -> Self {
+        let rows = Vec::with_capacity((1 + width as usize) * height as usize);
+        Self { width, height, palette: Some(Palette::new()), rows, nothing: vec![0; 3 * width as usize] }
     }
-    rows.finish()?;
-    writer.finish()?;
+
+    /// Adds a row of pixels, each of four bytes; `again` says that it is as the last row. No pixel
+    /// is transparent, because all were white before anything was painted.
+    fn add(&mut self, row: &[u8], again: bool) {
+        let row = row.as_chunks::<4>().0;
+        if again {
+            let bytes = if self.palette.is_some() { row.len() } else { 3 * row.len() };
+            self.rows.push(UP);
+            self.rows.extend_from_slice(&self.nothing[..bytes]);
+            return;
+        }
+        let start = self.rows.len();
+        self.rows.push(BYTES);
+        if let Some(palette) = &mut self.palette {
+            if palette.add_indexes(row, &mut self.rows) {
+                return;
+            }
+            let (rows, colours) = (&self.rows[..start], palette.colours.as_chunks::<3>().0);
+            let row = |row: &[u8]| match row {
+                [BYTES, indexes @ ..] => {
+                    let colours = indexes.iter().flat_map(|index| colours[usize::from(*index)]);
+                    std::iter::once(BYTES).chain(colours).collect()
+                }
+                indexes => [vec![UP], vec![0; 3 * indexes.len().saturating_sub(1)]].concat(),
+            };
+            self.rows = rows.chunks(1 + self.width as usize).flat_map(row).collect();
+            self.rows.push(BYTES);
+            self.palette = None;
+        }
+        self.rows.extend(row.iter().flat_map(|&[red, green, blue, _]| [red, green, blue]));
+    }
+}
+
+/// The colours of a picture, at most 256.
+struct Palette {
+    /// Red, green and blue of each.
+    colours: Vec<u8>,
+    /// The colour of a slot with its index. A colour is in the slot of its hash, or in the first one
+    /// behind that was free.
+    slots: [Option<([u8; 4], u8)>; 1 << SLOT_BITS],
+}
+
+/// Three of four slots stay free.
+const SLOT_BITS: u32 = 10;
+
+impl Palette {
+    fn new() -> Self {
+        Self { colours: Vec::new(), slots: [None; 1 << SLOT_BITS] }
+    }
+
+    /// Appends the indexes of a row's colours. Returns whether all have one; without, what was
+    /// appended means nothing.
+    fn add_indexes(&mut self, row: &[[u8; 4]], rows: &mut Vec<u8>) -> bool {
+        let (mut before, mut index) = (None, Some(0));
+        let mut all = true;
+        rows.extend(row.iter().map(|&pixel| {
+            if before != Some(pixel) {
+                (before, index) = (Some(pixel), self.index(pixel));
+                all &= index.is_some();
+            }
+            index.unwrap_or_default()
+        }));
+        all
+    }
+
+    /// Returns the index of a colour; `None` if it would be the 257th.
+    fn index(&mut self, pixel: [u8; 4]) -> Option<u8> {
+        // Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+        let hash = u32::from_ne_bytes(pixel).wrapping_mul(0x9e37_79b9) >> (u32::BITS - SLOT_BITS);
+        let mut slot = hash as usize;
+        loop {
+            let place = &mut self.slots[slot % (1 << SLOT_BITS)];
+            match place {
+                Some((colour, index)) if *colour == pixel => return Some(*index),
+                Some(_) => slot += 1,
+                None => {
+                    let index = u8::try_from(self.colours.len() / 3).ok()?;
+                    let [red, green, blue, _] = pixel;
+                    self.colours.extend([red, green, blue]);
+                    *place = Some((pixel, index));
+                    return Some(index);
+                }
+            }
+        }
+    }
+}
+
+fn encoded(picture: &Picture) -> Result<Vec<u8>, png::EncodingError> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, picture.width, picture.height);
+    match &picture.palette {
+        Some(palette) => {
+            encoder.set_color(png::ColorType::Indexed);
+            encoder.set_palette(&palette.colours);
+        }
+        None => encoder.set_color(png::ColorType::Rgb),
+    }
+    let mut writer = encoder.write_header()?;
+    // Not by the encoder: its library takes half of the time of a picture for moving its tables
+    // after each 32 KiB, where the linker does not vectorize (docs/journal/0013-binary-size.md).
+    writer.write_chunk(png::chunk::IDAT, &compress_to_vec_zlib(&picture.rows, 1))?;
+    // Writes the end, which does not fail in memory.
+    drop(writer);
     Ok(file)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may end at once")]
+mod tests {
+    use super::*;
+    use std::{fmt::Write as _, io::Cursor};
+
+    /// Returns a picture of so many colours beside white, from one of which to the next there is a
+    /// line, and so high that it has several bands.
+    fn columns(colours: u32) -> String {
+        let (width, height) = (4 * colours, 2 * BAND as u32 / (8 * colours) / 4);
+        let mut svg =
+            format!(r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">"#);
+        for colour in 0..colours {
+            let (left, red_green_blue, height) = (4 * colour, 0x01_0203 + colour * 0x0101, height - 5);
+            let fill = format!("#{red_green_blue:06x}");
+            write!(svg, r#"<rect x="{left}" y="3" width="4" height="{height}" fill="{fill}"/>"#).unwrap();
+        }
+        svg + "</svg>"
+    }
+
+    /// Returns the pixels of a PNG, each of three bytes, and how they are stored.
+    fn decoded(png: Vec<u8>) -> (Vec<[u8; 3]>, png::ColorType) {
+        let mut decoder = png::Decoder::new(Cursor::new(png));
+        decoder.set_transformations(png::Transformations::EXPAND);
+        let mut reader = decoder.read_info().unwrap();
+        let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut bytes).unwrap();
+        (bytes.as_chunks().0.to_vec(), reader.info().color_type)
+    }
+
+    #[test]
+    fn a_palette_changes_no_pixel() {
+        for (colours, stored) in
+            [(1, png::ColorType::Indexed), (255, png::ColorType::Indexed), (256, png::ColorType::Rgb)]
+        {
+            let (pixels, as_stored) = decoded(png(&columns(colours)).unwrap());
+            assert_eq!(as_stored, stored, "white and {colours} colours");
+            let width = 8 * colours as usize;
+            let rows: Vec<&[[u8; 3]]> = pixels.chunks(width).collect();
+            assert!(rows.len() * width * 4 > BAND, "one band");
+            for (y, row) in rows.iter().enumerate() {
+                let painted = (6..rows.len() - 4).contains(&y);
+                for (x, pixel) in row.iter().enumerate() {
+                    let [_, red, green, blue] = (0x01_0203 + x as u32 / 8 * 0x0101).to_be_bytes();
+                    let expected = if painted { [red, green, blue] } else { [255; 3] };
+                    assert_eq!(*pixel, expected, "{x},{y} of {colours} colours");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_painted_is_refused() {
+        let svg = |inside: &str| {
+            format!(r#"<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">{inside}</svg>"#)
+        };
+        let dashed = r#"<path d="M1 1h7" stroke="red" stroke-dasharray="1 1"/>"#;
+        let error = png(&svg(dashed)).unwrap_err().to_string();
+        assert_eq!(error, "The picture could not be drawn: the SVG has a dashed line.");
+        assert!(png(&svg(r#"<path d="M1 1h7" stroke="red"/>"#)).is_ok());
+        assert!(png(&svg("")).is_ok());
+        assert!(png("<svg").is_err());
+    }
 }
