@@ -60,8 +60,8 @@ fn drawn(svg: &str) -> Result<Picture, PlotError> {
     Ok(picture)
 }
 
-/// The rows of a picture. Most pictures have no more than 256 colours, and each pixel is the index of
-/// its colour then, which is a third of the bytes to compress.
+/// The rows of a picture. Most pictures have no more than 256 colours, and each pixel is the index
+/// of its colour then, which is a third of the bytes to compress.
 struct Picture {
     width: u32,
     height: u32,
@@ -122,8 +122,8 @@ impl Picture {
 struct Palette {
     /// Red, green and blue of each.
     colours: Vec<u8>,
-    /// The colour of a slot with its index. A colour is in the slot of its hash, or in the first one
-    /// behind that was free.
+    /// The colour of a slot with its index. A colour is in the slot of its hash, or in the first
+    /// one behind it that was free.
     slots: [Option<([u8; 4], u8)>; 1 << SLOT_BITS],
 }
 
