@@ -341,11 +341,6 @@ fn ends_of(folded: &str) -> Result<(Ends, Ends)> {
         }
         let reason = |first: &str| Some(first.strip_prefix("[chain ends: ")?.strip_suffix(']')?.to_owned());
         let frames: Vec<&str> = frames.split(';').collect();
-        // The shell that becomes such a process: a fault in the kernel is in no mapping that tells
-        // what ran, so it has the name that the process has at the end of the epoch.
-        if frames.first().is_some_and(|outermost| outermost.starts_with("dash ")) {
-            continue;
-        }
         let end = frames.first().and_then(|first| reason(first)).unwrap_or_else(|| "whole".into());
         ensure!(end != "whole" || frames.first() == Some(&"_start"), "no outermost function: {chain}");
         for pair in frames.windows(2) {

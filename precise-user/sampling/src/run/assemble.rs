@@ -277,7 +277,7 @@ impl Assembler {
             if query.ambiguous {
                 self.ambiguous += u64::from(cell.count);
             }
-            images[index] = query.mapping.as_ref().ok().map(|mapped| mapped.generation);
+            images[index] = query.generation();
             ids[index] = Some(self.ask(&mut batch, query, pid));
         }
         (ids, images, batch)

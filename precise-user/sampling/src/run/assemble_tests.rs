@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::run::made_tests::{CODE, FILE, assembler, cell, cgroup_made, exec, exec_of, exit, processes};
+use crate::symbols::made_tests::{comm, map};
 use precise_common::cell::{CellKey, Class};
-use precise_common::stack::{CONTEXT_USER, id_of};
+use precise_common::stack::{CONTEXT_KERNEL, CONTEXT_USER, id_of};
 use precise_model::Outcome;
 
 const WINDOW: Range<u64> = 100..200;
@@ -243,6 +244,30 @@ fn chains_are_joined_with_the_instruction_or_say_why_they_are_missing() {
     // the return address, so that it is inside the call.
     assert_eq!(offsets, [0x20, 0x30]);
     assert!(!named.stacks[id as usize].cut);
+}
+
+#[test]
+fn a_sample_in_the_kernel_is_of_the_program_that_called_it() {
+    let mut assembler = assembler(&[Dimension::Ip, Dimension::Process, Dimension::Stack]);
+    let elsewhere = CODE + 0x10_0000;
+    let after = [comm(150, 10, "after", true), map(151, 10, elsewhere, "/no/other")];
+    let ran = processes(&[exec(1, 10, "before"), after].concat());
+    let kernel = 0xffff_ffff_8000_1000;
+    let chain = |caller: u64| [CONTEXT_KERNEL, kernel, CONTEXT_USER, caller, caller + 0x11];
+    let both = [chain(CODE + 0x10), chain(elsewhere + 0x10)];
+    let chains: Chains = both.iter().map(|entries| (id_of(entries), entries.as_slice().into())).collect();
+    let of = |address, count| {
+        let made = cell(10, kernel, count);
+        (0, Cell { key: CellKey { address, ..made.key }, ..made })
+    };
+    let cells = [of(id_of(&both[0]), 1), of(id_of(&both[1]), 2), of(none::NOT_GIVEN, 4)];
+    let made = with_chains(&mut assembler, &ran, &cells, &chains);
+    assert_sums(&made, &cells);
+    // Without a caller, the name is that of the end of the epoch.
+    for (count, name) in [(1, "before"), (2, "after"), (4, "after")] {
+        let row = made.iter().find(|row| row.measures.count == count).unwrap();
+        assert_eq!(text(&mut assembler, row.process), Ok(name.into()), "{row:?}");
+    }
 }
 
 #[test]

@@ -52,6 +52,12 @@ impl CodeQuery {
         let ambiguous = found.as_ref().is_ok_and(|found| found.ambiguous);
         Self { kernel: false, address, mapping: found.map(|found| found.value), ambiguous }
     }
+
+    /// Returns the generation of the process that has the code mapped; `None` for the kernel's, and
+    /// if the mapping is not known.
+    pub fn generation(&self) -> Option<u64> {
+        self.mapping.as_ref().ok().map(|mapped| mapped.generation)
+    }
 }
 
 impl DataQuery {

@@ -25,15 +25,19 @@ struct LocatedChain {
     /// Whether the first frame is the instruction that the interrupt arrived at.
     interrupted: bool,
     end: Option<ChainEnd>,
+    /// The generation of the process that has the code of the first caller in user space.
+    generation: Option<u64>,
 }
 
 impl Assembler {
-    /// Returns the call chain of each cell, or why it has none.
+    /// Returns the call chain of each cell, or why it has none. Where the instruction of a cell
+    /// does not tell the generation of its process, because it is the kernel's, its callers do.
     pub(super) fn locate_stacks(
         &mut self,
         cells: EpochCells<'_>,
         processes: &Processes,
         code: &[Option<LocationId>],
+        generations: &mut [Option<u64>],
     ) -> Vec<Chain> {
         if !self.has(Dimension::Stack) {
             return vec![Chain::NONE; cells.cells.len()];
@@ -54,17 +58,25 @@ impl Assembler {
         for (key, mut chain) in chains {
             let pid = key.0;
             cut(&mut chain, |address| sites.get(&(pid, address)).copied().flatten());
+            let mut generation = None;
             let ids = chain.frames.iter().map(|frame| {
                 let query = match frame.kernel {
                     true => CodeQuery::kernel(frame.address),
                     false => CodeQuery::user(processes, pid, frame.address, cells.window),
                 };
+                generation = generation.or(query.generation());
                 self.ask(&mut batch, query, pid)
             });
             let frames = ids.collect();
-            located.insert(key, LocatedChain { frames, interrupted: chain.interrupted, end: chain.end });
+            let Frames { interrupted, end, .. } = chain;
+            located.insert(key, LocatedChain { frames, interrupted, end, generation });
         }
         self.resolve(batch);
+        for (index, generation) in generations.iter_mut().enumerate() {
+            let chain =
+                cells.cells.get(index).and_then(|(_, cell)| located.get(&chain_key(cells, index, cell)));
+            *generation = generation.or_else(|| chain?.generation);
+        }
         let of_cell = |(index, (cell, leaf)): (usize, (&(usize, Cell), &Option<LocationId>))| {
             let key = chain_key(cells, index, &cell.1);
             match (located.get(&key), key.1) {
@@ -80,7 +92,7 @@ impl Assembler {
 
     /// Returns the stack of a sample at `leaf` with this chain.
     fn stack_of(&mut self, chain: &LocatedChain, leaf: Option<LocationId>) -> Chain {
-        let LocatedChain { frames, interrupted, end } = chain;
+        let LocatedChain { frames, interrupted, end, .. } = chain;
         let Some(leaf) = leaf else { return Chain::NONE };
         let cut = end.map_or(frames.len() >= MAX_FRAMES, |end| end == ChainEnd::TooDeep);
         let joined = stack::join(&self.named.code, &self.named.names, leaf, frames, *interrupted);

@@ -122,11 +122,11 @@ impl Assembler {
     /// Returns what cells refer to, with all names.
     fn locate(&mut self, cells: EpochCells<'_>, processes: &Processes) -> LocatedCells {
         self.receive_all_names();
-        let (code, images, batch) = self.locate_code(cells, processes);
+        let (code, mut images, batch) = self.locate_code(cells, processes);
         self.resolve(batch);
         let (data, queries) = self.locate_data(cells, processes);
         self.resolve_data(queries);
-        let stacks = self.locate_stacks(cells, processes, &code);
+        let stacks = self.locate_stacks(cells, processes, &code, &mut images);
         self.located(cells, processes, (code, images, data, stacks))
     }
 
