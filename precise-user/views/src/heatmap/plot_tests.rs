@@ -4,10 +4,10 @@
 use crate::heatmap::plot::*;
 use crate::heatmap::tests::{blank, code, data, row};
 use crate::heatmap::{Heatmap, HeatmapOptions, heatmap};
+use crate::render::raster::tests::decoded;
 use precise_common::latency::bucket;
 use precise_model::{Capture, Dimension, Name, Reason, Row};
-use std::io::Cursor;
-use tiny_skia::{IntSize, Pixmap};
+use tiny_skia::Pixmap;
 
 /// Pseudo-random numbers that are the same in every run.
 struct Noise(u64);
@@ -205,14 +205,7 @@ fn chunks(png: &[u8]) -> Vec<(String, Vec<u8>)> {
 
 /// Returns the pixels of a heatmap's PNG.
 fn drawn(map: &Heatmap, width: u32) -> Pixmap {
-    let file = png(map, width).unwrap();
-    let mut decoder = png::Decoder::new(Cursor::new(file));
-    decoder.set_transformations(png::Transformations::EXPAND);
-    let mut reader = decoder.read_info().unwrap();
-    let mut colours = vec![0; reader.output_buffer_size().unwrap()];
-    let frame = reader.next_frame(&mut colours).unwrap();
-    let opaque = colours.chunks_exact(3).flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]).collect();
-    Pixmap::from_vec(opaque, IntSize::from_wh(frame.width, frame.height).unwrap()).unwrap()
+    decoded(png(map, width).unwrap()).0
 }
 
 #[test]

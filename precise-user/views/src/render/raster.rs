@@ -1,6 +1,9 @@
 //! Pictures as bytes. A PNG is drawn from the SVG, so that the two never differ.
 
+use std::collections::hash_map::Entry;
+
 use miniz_oxide::deflate::compress_to_vec_zlib;
+use rustc_hash::FxHashMap;
 use tiny_skia::Pixmap;
 use usvg::{Options, Tree};
 
@@ -14,7 +17,7 @@ const DENSITY: f32 = 2.0;
 /// The largest number of pixels that are drawn at [`DENSITY`]; larger pictures have one pixel for
 /// each pixel of the SVG.
 const DENSE_PIXELS: f32 = 48e6;
-/// The largest number of pixels of a picture.
+/// The largest number of pixels of a picture: up to 768 MB before they are compressed.
 const MOST_PIXELS: f32 = 256e6;
 
 /// The bytes of a band of the picture, about. Bands are drawn one after the other into the same
@@ -70,7 +73,7 @@ struct Picture {
     /// The rows as a PNG has them: a filter, and a byte for the index of each pixel's colour, or,
     /// without a palette, three for its red, green and blue.
     rows: Vec<u8>,
-    /// What a row that is like the one above adds to it.
+    /// Zeros, for rows that are like the one above: a copy is faster than growing by a value.
     nothing: Vec<u8>,
 }
 
@@ -83,7 +86,7 @@ impl Picture {
     /// Starts a picture, which has no rows yet.
     fn new(width: u32, height: u32) -> Self {
         let rows = Vec::with_capacity((1 + width as usize) * height as usize);
-        Self { width, height, palette: Some(Palette::new()), rows, nothing: vec![0; 3 * width as usize] }
+        Self { width, height, palette: Some(Palette::default()), rows, nothing: vec![0; 3 * width as usize] }
     }
 
     /// Adds a row of pixels, each of four bytes; `again` says that it is as the last row. No pixel
@@ -119,22 +122,14 @@ impl Picture {
 }
 
 /// The colours of a picture, at most 256.
+#[derive(Default)]
 struct Palette {
     /// Red, green and blue of each.
     colours: Vec<u8>,
-    /// The colour of a slot with its index. A colour is in the slot of its hash, or in the first
-    /// one behind it that was free.
-    slots: [Option<([u8; 4], u8)>; 1 << SLOT_BITS],
+    indexes: FxHashMap<[u8; 4], u8>,
 }
 
-/// Three of four slots stay free.
-const SLOT_BITS: u32 = 10;
-
 impl Palette {
-    fn new() -> Self {
-        Self { colours: Vec::new(), slots: [None; 1 << SLOT_BITS] }
-    }
-
     /// Appends the indexes of a row's colours. Returns whether all have one; without, what was
     /// appended means nothing.
     fn add_indexes(&mut self, row: &[[u8; 4]], rows: &mut Vec<u8>) -> bool {
@@ -152,21 +147,13 @@ impl Palette {
 
     /// Returns the index of a colour; `None` if it would be the 257th.
     fn index(&mut self, pixel: [u8; 4]) -> Option<u8> {
-        // Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
-        let hash = u32::from_ne_bytes(pixel).wrapping_mul(0x9e37_79b9) >> (u32::BITS - SLOT_BITS);
-        let mut slot = hash as usize;
-        loop {
-            let place = &mut self.slots[slot % (1 << SLOT_BITS)];
-            match place {
-                Some((colour, index)) if *colour == pixel => return Some(*index),
-                Some(_) => slot += 1,
-                None => {
-                    let index = u8::try_from(self.colours.len() / 3).ok()?;
-                    let [red, green, blue, _] = pixel;
-                    self.colours.extend([red, green, blue]);
-                    *place = Some((pixel, index));
-                    return Some(index);
-                }
+        match self.indexes.entry(pixel) {
+            Entry::Occupied(known) => Some(*known.get()),
+            Entry::Vacant(new) => {
+                let index = u8::try_from(self.colours.len() / 3).ok()?;
+                let [red, green, blue, _] = pixel;
+                self.colours.extend([red, green, blue]);
+                Some(*new.insert(index))
             }
         }
     }
@@ -183,8 +170,8 @@ fn encoded(picture: &Picture) -> Result<Vec<u8>, png::EncodingError> {
         None => encoder.set_color(png::ColorType::Rgb),
     }
     let mut writer = encoder.write_header()?;
-    // Not by the encoder: its library takes half of the time of a picture for moving its tables
-    // after each 32 KiB, where the linker does not vectorize (docs/journal/0013-binary-size.md).
+    // Not by the encoder: its library took a third of the time of a picture for moving its tables
+    // after each 32 KiB, because the linker does not vectorize (docs/journal/0022-pictures.md).
     writer.write_chunk(png::chunk::IDAT, &compress_to_vec_zlib(&picture.rows, 1))?;
     // Writes the end, which does not fail in memory.
     drop(writer);
@@ -193,12 +180,13 @@ fn encoded(picture: &Picture) -> Result<Vec<u8>, png::EncodingError> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may end at once")]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::{fmt::Write as _, io::Cursor};
+    use tiny_skia::IntSize;
 
-    /// Returns a picture of so many colours beside white, from one of which to the next there is a
-    /// line, and so high that it has several bands.
+    /// Returns an SVG with a white border and a column of each of `colours` colours. It is high
+    /// enough for several bands.
     fn columns(colours: u32) -> String {
         let (width, height) = (4 * colours, 2 * BAND as u32 / (8 * colours) / 4);
         let mut svg =
@@ -211,14 +199,16 @@ mod tests {
         svg + "</svg>"
     }
 
-    /// Returns the pixels of a PNG, each of three bytes, and how they are stored.
-    fn decoded(png: Vec<u8>) -> (Vec<[u8; 3]>, png::ColorType) {
+    /// Returns the pixels of a PNG, and how they are stored.
+    pub(crate) fn decoded(png: Vec<u8>) -> (Pixmap, png::ColorType) {
         let mut decoder = png::Decoder::new(Cursor::new(png));
         decoder.set_transformations(png::Transformations::EXPAND);
         let mut reader = decoder.read_info().unwrap();
         let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
-        reader.next_frame(&mut bytes).unwrap();
-        (bytes.as_chunks().0.to_vec(), reader.info().color_type)
+        let frame = reader.next_frame(&mut bytes).unwrap();
+        let opaque = bytes.as_chunks::<3>().0.iter().flat_map(|[r, g, b]| [*r, *g, *b, 255]).collect();
+        let pixels = Pixmap::from_vec(opaque, IntSize::from_wh(frame.width, frame.height).unwrap());
+        (pixels.unwrap(), reader.info().color_type)
     }
 
     #[test]
@@ -229,13 +219,13 @@ mod tests {
             let (pixels, as_stored) = decoded(png(&columns(colours)).unwrap());
             assert_eq!(as_stored, stored, "white and {colours} colours");
             let width = 8 * colours as usize;
-            let rows: Vec<&[[u8; 3]]> = pixels.chunks(width).collect();
-            assert!(rows.len() * width * 4 > BAND, "one band");
+            let rows: Vec<&[[u8; 4]]> = pixels.data().as_chunks().0.chunks(width).collect();
+            assert!(pixels.data().len() > BAND, "one band");
             for (y, row) in rows.iter().enumerate() {
                 let painted = (6..rows.len() - 4).contains(&y);
                 for (x, pixel) in row.iter().enumerate() {
                     let [_, red, green, blue] = (0x01_0203 + x as u32 / 8 * 0x0101).to_be_bytes();
-                    let expected = if painted { [red, green, blue] } else { [255; 3] };
+                    let expected = if painted { [red, green, blue, 255] } else { [255; 4] };
                     assert_eq!(*pixel, expected, "{x},{y} of {colours} colours");
                 }
             }

@@ -38,8 +38,8 @@ pub(super) fn shapes(tree: &Tree, scale: f32) -> Result<Vec<Shape>, PlotError> {
     Ok(found)
 }
 
-/// Adds the shapes of a group, all of which one can see through by `opacity`. In a picture of this
-/// program, only single shapes have an opacity, so those of a group need not be painted apart.
+/// Adds the shapes of a group, which has `opacity` beside its own. In a picture of this program,
+/// only single shapes have an opacity, so each shape of a group can have the group's.
 fn add_group(group: &Group, opacity: f32, scale: f32, found: &mut Vec<Shape>) -> Result<(), PlotError> {
     let opacity = opacity * group.opacity().get();
     if group.clip_path().is_some() || group.mask().is_some() || !group.filters().is_empty() {
