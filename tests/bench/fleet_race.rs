@@ -1,6 +1,6 @@
 //! A day of a large fleet with deploys, a noisy neighbour, lost nodes, clocks that are wrong, and
-//! files that are cut or there twice: one compactor alone, and pairs of which one is killed again
-//! and again, must end in the same bytes, and in the sums of the captures.
+//! files that are truncated or stored twice. One compactor alone must end in the same bytes as two
+//! that run together while one of them is killed repeatedly, and in the sums of the captures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,8 +16,8 @@ use precise::fleet::{FleetDay, FleetManifest, FleetPick, FleetTable, NamedReason
 use precise_tests::made_fleet::{over, put};
 use precise_tests::usage::Usage;
 
-/// Minutes by which a clock is ahead, and of which nodes: of one in so many, those with this
-/// remainder.
+/// Minutes by which a clock is ahead, and the nodes that have it: those whose number, divided by
+/// the second value, leaves the third.
 const CLOCKS: [(i64, u32, u32); 3] = [(3, 97, 13), (120, 211, 100), (-25 * 60, 331, 330)];
 
 fn main() -> Result<()> {

@@ -23,7 +23,7 @@ impl PushKind {
     ///
     /// # Errors
     ///
-    /// Returns a sentence if there is no kind of this name, or nothing after it.
+    /// Returns a sentence if `KIND` is unknown or `REST` is empty.
     pub fn split(text: &str) -> Result<(Self, &str), String> {
         let (word, rest) = text.split_once('=').unwrap_or((text, ""));
         let kind = Self::ALL.into_iter().find(|kind| kind.word() == word);

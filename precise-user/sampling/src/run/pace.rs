@@ -23,8 +23,8 @@ const HARMLESS: f64 = 1000.0;
 /// rate sets no limit.
 ///
 /// `inherited` says whether tasks inherit the event. In frequency mode each task starts with a
-/// period that the kernel has not adjusted yet, so many short tasks may together exceed the rate
-/// without a fault.
+/// period that the kernel adjusts only later, so a large number of short tasks may together exceed
+/// the rate without a fault.
 pub fn most_per_second(rate: Rate, trigger: Trigger, inherited: bool) -> Option<f64> {
     match (trigger, trigger.in_force(rate)) {
         (Trigger::Timer, Rate::Period(nanoseconds)) => Some(1e9 / nanoseconds as f64),

@@ -55,8 +55,8 @@ pub(super) fn unchanged(uses: &[MemberUse<'_>], size: u64) -> Packed {
 
 /// Returns the members packed: the most used one first, then always the one that is most used
 /// together with those on the current line; unused ones after them, and those that are write-shared
-/// last, each on a line of its own. No line has two members of which one thread writes one and
-/// another thread uses the other.
+/// last, each on a line of its own. No line has a member that one thread writes beside a member
+/// that another thread uses.
 pub(super) fn pack(
     uses: &[MemberUse<'_>],
     together: Option<&Together>,

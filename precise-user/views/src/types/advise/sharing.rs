@@ -10,7 +10,7 @@ use crate::c2c::is_stray;
 /// The samples of a member in one object, by thread: all, and the writes among them.
 type Threads = BTreeMap<u32, (u64, u64)>;
 
-/// Pairs of members, the smaller index first, of which one thread writes one and another thread
+/// Pairs of members, the smaller index first: one thread writes one of them, and another thread
 /// uses the other, in one object. Both are the same member if the two threads use the same.
 #[derive(Default)]
 pub(super) struct Sharing {
