@@ -51,6 +51,11 @@ expect "chains of page faults without callers" "$(ends faults deferred)" 0
 recorded clock -e cpu-clock -F 500 -a -- sh -c 'ls -lR /usr/share/doc/a* >/dev/null'
 "$LAB_BIN/lab-chains" clock.parquet clock.data || fail "clock: the chains are not those of perf"
 
+# The callers of the last system call come after the record of the exit. perf does not know any more what was mapped.
+recorded exits -e syscalls:sys_enter_exit_group -c 1 -a -- sh -c 'for i in 1 2 3 4 5 6; do /bin/true; done'
+expect "exits of true that libc called" "$(grep -E '^true;[^;]*exit [0-9]+$' exits.folded | awk '{ sum += $NF } END { print sum + 0 }')" 6
+expect "exits without callers" "$(ends exits deferred)" 0
+
 # A task that sleeps when the recording ends does not return to user space in it: that record never comes.
 recorded asleep -e context-switches -c 1 -- sh -c 'sleep 20 & sleep 1'
 "$LAB_BIN/lab-chains" asleep.parquet asleep.data || fail "asleep: the chains are not those of perf"

@@ -23,6 +23,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 
+use crate::checkout;
 use guest::{Boot, Guest};
 use kernel::{Kernel, KernelSeries, SERIES};
 use pmu::GuestPmu;
@@ -234,10 +235,7 @@ impl Bench {
             let missing: Vec<&str> = missing.into_iter().chain(no_virtiofsd).collect();
             bail!("the lab needs {}: run `cargo xtask setup --lab`", missing.join(", "));
         }
-        let checkout =
-            Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?.to_owned();
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| checkout.join("target"), |dir| checkout.join(dir));
+        let (checkout, target) = (checkout::root(), checkout::target());
         // Several checkouts can share the fetched files.
         let lab = std::env::var_os("PRECISE_LAB_DIR").map_or_else(|| target.join("lab"), PathBuf::from);
         let sources = checkout.join("tests/lab");

@@ -144,8 +144,13 @@ impl CallerFinder {
         overdue
     }
 
-    /// Returns the samples of a thread that exits: a record that has not come will not come. Their
-    /// chains end in the kernel.
+    /// Returns whether samples of a thread wait for their callers.
+    pub fn expects(&self, tid: u32) -> bool {
+        self.waiting.range((tid, 0)..=(tid, u64::MAX)).next().is_some()
+    }
+
+    /// Returns the samples of a thread that has exited: a record that has not come will not come.
+    /// Their chains end in the kernel.
     pub fn exited(&mut self, tid: u32, seen: &mut Seen) -> Vec<(u64, KeptFacts)> {
         self.forget_last(tid);
         let stays: Vec<Stay> =

@@ -100,10 +100,19 @@ impl Made {
 
     /// The only thread of a process exits.
     fn exited(&mut self, pid: u32, time: u64) {
+        self.task(4, pid, time);
+    }
+
+    /// A process begins.
+    fn forked(&mut self, pid: u32, time: u64) {
+        self.task(7, pid, time);
+    }
+
+    fn task(&mut self, kind: u32, pid: u32, time: u64) {
         self.identified = true;
         let tasks = [pid, 1, pid, 1].map(u32::to_le_bytes).concat();
         let id = [&[pid, pid].map(u32::to_le_bytes).concat()[..], &words(&[time])].concat();
-        self.record(4, USER, &[tasks, words(&[time]), id].concat());
+        self.record(kind, USER, &[tasks, words(&[time]), id].concat());
     }
 
     fn deferred(&mut self, tid: u32, time: u64, cookie: u64, entries: &[u64]) {

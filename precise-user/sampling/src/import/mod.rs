@@ -16,6 +16,7 @@ mod callers;
 mod cells;
 mod chains;
 mod events;
+mod exits;
 mod group;
 mod length;
 #[cfg(test)]

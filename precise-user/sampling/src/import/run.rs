@@ -16,6 +16,7 @@ use super::{
     cells::Cells,
     chains::Seen,
     events::{self, ImportedEvent},
+    exits::HeldExits,
     group::MemberCounts,
     length,
     queue::{Queue, TimedRecord},
@@ -136,6 +137,7 @@ pub(super) fn import_within(
         cells: Cells::default(),
         chains: Seen::default(),
         callers: CallerFinder::default(),
+        exits: HeldExits::default(),
         groups: MemberCounts::default(),
         waiting: UnwrittenEpochs::default(),
         epochs: Vec::new(),
@@ -192,6 +194,7 @@ struct ImportRun<'a> {
     cells: Cells,
     chains: Seen,
     callers: CallerFinder,
+    exits: HeldExits,
     groups: MemberCounts,
     waiting: UnwrittenEpochs,
     epochs: Vec<Epoch>,
@@ -374,29 +377,54 @@ impl ImportRun<'_> {
 
     /// Takes the next record in the order of time.
     fn take(&mut self, time: u64, item: TimedRecord) -> Result<(), SamplingError> {
-        match item {
-            TimedRecord::Sample(facts) => {
-                match self.callers.complete(time, facts, &mut self.chains) {
-                    Some(facts) => self.count(time, time, &facts)?,
-                    None => self.count_overdue(false)?,
-                }
-                Ok(())
-            }
-            TimedRecord::Sideband(entry) => {
-                if let Record::DeferredChain { cookie, entries } = &entry.record {
-                    let arrived = self.callers.arrived(entry.id.tid, *cookie, entries, &mut self.chains);
-                    // The callers are those of now: execve returns into another program.
-                    return arrived.iter().try_for_each(|(at, facts)| self.count(*at, time, facts));
-                }
-                if let Record::Exit(task) = &entry.record {
-                    // Named before the process is forgotten.
-                    let left = self.callers.exited(task.tid, &mut self.chains);
-                    left.iter().try_for_each(|(at, facts)| self.count(*at, *at, facts))?;
-                }
-                self.happened(*entry);
-                Ok(())
-            }
+        while let Some(exit) = self.exits.overdue(time) {
+            self.exited(exit)?;
         }
+        match item {
+            TimedRecord::Sample(facts) => match self.callers.complete(time, facts, &mut self.chains) {
+                Some(facts) => self.count(time, time, &facts),
+                None => self.count_overdue(false),
+            },
+            TimedRecord::Sideband(entry) => self.take_sideband(time, *entry),
+        }
+    }
+
+    fn take_sideband(&mut self, time: u64, entry: IdentifiedRecord) -> Result<(), SamplingError> {
+        match &entry.record {
+            Record::DeferredChain { cookie, entries } => {
+                let arrived = self.callers.arrived(entry.id.tid, *cookie, entries, &mut self.chains);
+                // The callers are those of now: execve returns into another program.
+                arrived.iter().try_for_each(|(at, facts)| self.count(*at, time, facts))?;
+                let exit = self.exits.of_thread(entry.id.pid, entry.id.tid);
+                return exit.map_or(Ok(()), |exit| self.exited(exit));
+            }
+            Record::Exit(task) if self.callers.expects(task.tid) => {
+                let task = *task;
+                self.exits.hold(&task, entry);
+                return Ok(());
+            }
+            Record::Exit(_) => return self.exited(entry),
+            // A new process with the id of one whose exit waits.
+            Record::Fork(task) if task.pid != task.ppid => {
+                while let Some(exit) = self.exits.of_process(task.pid) {
+                    self.exited(exit)?;
+                }
+            }
+            _ => {}
+        }
+        self.happened(entry);
+        Ok(())
+    }
+
+    /// A thread has exited: callers that did not come will not come.
+    fn exited(&mut self, exit: IdentifiedRecord) -> Result<(), SamplingError> {
+        if let Record::Exit(task) = &exit.record {
+            // Named before the process is forgotten.
+            let left = self.callers.exited(task.tid, &mut self.chains);
+            left.iter().try_for_each(|(at, facts)| self.count(*at, *at, facts))?;
+        }
+        self.happened(exit);
+        Ok(())
     }
 
     /// Counts the samples that have waited too long for their callers; at the end, all that wait.

@@ -165,6 +165,48 @@ fn deferred_callers_are_named_by_what_is_mapped_when_they_are_taken() {
     }
 }
 
+/// The kernel writes the callers of the last system call after the record of the exit.
+#[test]
+fn callers_that_come_after_the_exit_are_named_by_what_was_mapped() {
+    const SECOND: u64 = 1_000_000_000;
+    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
+    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    let sample = |tid: u64, time: u64, cookie: u64| {
+        [&[1 << 63, task(7, tid), time], &[2, -640_i64 as u64, cookie][..]].concat()
+    };
+    made.timed_mmap(7, 0x40_0000, "/lib/first", SECOND);
+    made.task_named(7, "first", SECOND);
+    made.sample(KERNEL, &sample(7, 2 * SECOND, 1));
+    made.exited(7, 2 * SECOND + 1);
+    made.deferred(7, 2 * SECOND + 2, 1, &[0x40_0500]);
+    // The id is used again, and the callers of the second process never come.
+    made.forked(7, 3 * SECOND);
+    made.timed_mmap(7, 0x40_0000, "/lib/second", 3 * SECOND);
+    made.task_named(7, "second", 3 * SECOND);
+    made.sample(KERNEL, &sample(7, 3 * SECOND + 1, 2));
+    made.exited(7, 3 * SECOND + 2);
+    made.forked(7, 3 * SECOND + 3);
+    made.task_named(7, "third", 3 * SECOND + 4);
+    made.sample(KERNEL, &sample(7, 3 * SECOND + 5, 2));
+    made.deferred(7, 3 * SECOND + 6, 2, &[0x40_0600]);
+    let capture = made.import();
+    let text = |name| match name {
+        Name::Known(id) => capture.names.get(id),
+        Name::Unknown(_) => "",
+    };
+    let mut found = Vec::new();
+    for row in &capture.rows {
+        let Chain::Known(id) = row.stack else { panic!("no chain in {row:?}") };
+        let stack = &capture.stacks[id as usize];
+        let modules = stack.callers.iter().map(|id| text(capture.code[*id as usize].module));
+        found.push((text(row.process), modules.collect::<Vec<_>>(), stack.end));
+    }
+    found.sort_unstable();
+    let of_first = ("first", vec!["/lib/first"], None);
+    let of_second = ("second", vec![], Some(ChainEnd::Deferred));
+    assert_eq!(found, [of_first, of_second, ("third", vec![""], None)]);
+}
+
 #[test]
 fn a_thread_that_exits_waits_no_longer_for_its_callers() {
     const SECOND: u64 = 1_000_000_000;
