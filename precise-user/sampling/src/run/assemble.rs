@@ -2,6 +2,7 @@
 //! samples.
 
 pub(crate) mod chains;
+mod code;
 mod rows;
 
 use std::{ops::Range, sync::Arc};
@@ -16,8 +17,9 @@ use crate::symbols::{
     cgroup::{Cgroups, Hierarchy},
     container::Owners,
     kernel_images::KernelImages,
-    mapping::{Image, Mapped},
+    mapping::Mapped,
 };
+pub(crate) use code::{CodeKey, code_key};
 use precise_code::ReturnSite;
 use precise_model::digits::counted;
 use precise_model::{Capture, CodeLocation, DataLocation, Dimension, Interner, LocationId, Row};
@@ -46,21 +48,6 @@ pub struct AssemblerOptions {
     /// data addresses and call chains; empty in others.
     pub slots: Vec<CellSlot>,
 }
-
-/// The identity of a code location, so that each location is resolved only once.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum CodeKey {
-    Kernel(u64),
-    /// An instruction at an offset of a file, the same in all processes.
-    File(Arc<Image>, u64),
-    /// Code without a file, in one generation of one process.
-    Private(u64, u64),
-    Unknown(u32, u64, Reason),
-}
-
-/// Queries for the symbolizer, whose answers already have ids.
-#[derive(Debug, Default)]
-struct CodeBatch(Vec<CodeQuery>);
 
 /// Turns the cells of each epoch into rows, and addresses into locations.
 #[derive(Debug)]
@@ -254,69 +241,6 @@ impl Assembler {
         self.options.dimensions.contains(&dimension)
     }
 
-    /// Returns the code location of each cell, the generation of the process that has it mapped,
-    /// and the queries for the locations that are new.
-    fn locate_code(
-        &mut self,
-        cells: EpochCells<'_>,
-        processes: &Processes,
-    ) -> (Vec<Option<LocationId>>, Vec<Option<u64>>, CodeBatch) {
-        let mut ids = vec![None; cells.cells.len()];
-        let mut images = vec![None; cells.cells.len()];
-        let mut batch = CodeBatch::default();
-        if !self.has(Dimension::Ip) {
-            return (ids, images, batch);
-        }
-        for (index, (_, cell)) in cells.cells.iter().enumerate() {
-            let (ip, pid) = (cell.key.ip, cell.key.pid());
-            let query = if cell.key.class().kernel() {
-                CodeQuery::kernel(ip)
-            } else {
-                CodeQuery::user(processes, pid, ip, cells.window)
-            };
-            if query.ambiguous {
-                self.ambiguous += u64::from(cell.count);
-            }
-            images[index] = query.generation();
-            ids[index] = Some(self.ask(&mut batch, query, pid));
-        }
-        (ids, images, batch)
-    }
-
-    /// Returns the id that the location will have when the batch is resolved.
-    fn ask(&mut self, batch: &mut CodeBatch, query: CodeQuery, pid: u32) -> LocationId {
-        let next = (self.named.code.len() + self.awaited.code + batch.0.len()) as LocationId;
-        // The id is the index of the future answer; entering it now keeps duplicates out of the
-        // batch.
-        *self.code_ids.entry(code_key(&query, pid)).or_insert_with(|| {
-            batch.0.push(query);
-            next
-        })
-    }
-
-    fn resolve(&mut self, batch: CodeBatch) {
-        let mut queries = batch.0.into_iter();
-        if let Some(symbolizer) = &mut self.symbolizer {
-            let go_on = go_on(self.looks_up, &self.deadline);
-            let found = symbolizer.resolve_code_while(&mut self.named.names, &mut queries, go_on);
-            self.add_code(found);
-        }
-        let mappings = self.symbolizer.is_some();
-        let names = &mut self.named.names;
-        self.named.code.extend(queries.map(|query| late_code(names, &query, mappings)));
-    }
-
-    /// Adds the answers of the symbolizer to the table.
-    fn add_code(&mut self, mut found: Vec<CodeLocation>) {
-        for location in &mut found {
-            if location.kernel {
-                self.kernel_images.describe(location, &mut self.named.names);
-            }
-            self.lists += size_of_val(location.inlined_into.as_slice());
-        }
-        self.named.code.extend(found);
-    }
-
     /// Returns the data location of each cell, and the queries for the locations that are new.
     fn locate_data(
         &mut self,
@@ -495,20 +419,6 @@ pub(crate) fn late_note(samples: u64) -> Option<String> {
             Reason::NotInTime.as_str()
         )
     })
-}
-
-/// Returns the identity of the location that the query asks for.
-pub(crate) fn code_key(query: &CodeQuery, pid: u32) -> CodeKey {
-    if query.kernel {
-        return CodeKey::Kernel(query.address);
-    }
-    match &query.mapping {
-        Ok(mapped) => match &mapped.mapping.image {
-            Some(image) => CodeKey::File(image.clone(), mapped.file_offset(query.address)),
-            None => CodeKey::Private(mapped.generation, query.address),
-        },
-        Err(reason) => CodeKey::Unknown(pid, query.address, *reason),
-    }
 }
 
 #[cfg(test)]

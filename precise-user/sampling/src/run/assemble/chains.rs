@@ -7,7 +7,8 @@ use precise_common::stack::{MAX_FRAMES, none};
 use precise_common::unwind::program;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Assembler, CodeBatch, EpochCells, code_key, go_on};
+use super::code::CodeBatch;
+use super::{Assembler, EpochCells, code_key, go_on};
 use crate::symbols::{CodeQuery, Processes};
 use precise_model::stack::{self, Frames, TakenFrame};
 use precise_model::{Chain, ChainEnd, Dimension, LocationId, Reason, Stack};
@@ -35,37 +36,36 @@ impl Assembler {
     pub(super) fn locate_stacks(
         &mut self,
         cells: EpochCells<'_>,
-        processes: &Processes,
+        batch: &mut CodeBatch<'_>,
         code: &[Option<LocationId>],
         generations: &mut [Option<u64>],
     ) -> Vec<Chain> {
         if !self.has(Dimension::Stack) {
             return vec![Chain::NONE; cells.cells.len()];
         }
+        let processes = batch.processes;
         let mut chains = distinct(cells);
+        let unwound = cells.unwound_since..cells.window.end;
+        let mut replaced: FxHashMap<(u32, u64), bool> = FxHashMap::default();
         for ((pid, ..), chain) in &mut chains {
-            let unwound = cells.unwound_since..cells.window.end;
             let program = chain.program;
             cut_replaced(chain, |address| {
-                processes.code_was_replaced(*pid, address, &unwound)
+                let replaced = replaced.entry((*pid, address));
+                *replaced.or_insert_with(|| processes.code_was_replaced(*pid, address, &unwound))
                     || program != program::NONE
                         && processes.code_of_later_program(*pid, program, address, &unwound)
             });
         }
         let sites = self.sites(&chains, processes, cells);
-        let mut batch = CodeBatch::default();
         let mut located: FxHashMap<ChainKey, LocatedChain> = FxHashMap::default();
         for (key, mut chain) in chains {
             let pid = key.0;
             cut(&mut chain, |address| sites.get(&(pid, address)).copied().flatten());
             let mut generation = None;
             let ids = chain.frames.iter().map(|frame| {
-                let query = match frame.kernel {
-                    true => CodeQuery::kernel(frame.address),
-                    false => CodeQuery::user(processes, pid, frame.address, cells.window),
-                };
-                generation = generation.or(query.generation());
-                self.ask(&mut batch, query, pid)
+                let found = self.find_code(batch, pid, frame.kernel, frame.address);
+                generation = generation.or(found.generation);
+                found.id
             });
             let frames = ids.collect();
             let Frames { interrupted, end, .. } = chain;
@@ -180,7 +180,7 @@ pub(crate) fn cut(chain: &mut Frames, site: impl Fn(u64) -> Option<ReturnSite>) 
 /// Ends a chain that was unwound here before the first address of user code where `replaced` tells
 /// that code was replaced: the table may have been that of the code before it, and names cannot be
 /// told apart.
-fn cut_replaced(chain: &mut Frames, replaced: impl Fn(u64) -> bool) {
+fn cut_replaced(chain: &mut Frames, mut replaced: impl FnMut(u64) -> bool) {
     let Some(end) = chain.end else { return };
     let Some(at) = chain.frames.iter().position(|frame| !frame.kernel && replaced(frame.address)) else {
         return;

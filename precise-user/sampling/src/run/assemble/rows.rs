@@ -7,6 +7,7 @@ use std::sync::Arc;
 use precise_common::cell::Cell;
 use rustc_hash::FxHashMap;
 
+use super::code::CodeBatch;
 use super::{Assembler, EpochCells, MIN_ROWS, go_on};
 use crate::symbols::{Processes, SentCode, SentData};
 use precise_capture::fold;
@@ -122,20 +123,22 @@ impl Assembler {
     /// Returns what cells refer to, with all names.
     fn locate(&mut self, cells: EpochCells<'_>, processes: &Processes) -> LocatedCells {
         self.receive_all_names();
-        let (code, mut images, batch) = self.locate_code(cells, processes);
-        self.resolve(batch);
+        let mut batch = CodeBatch::new(processes, cells.window);
+        let (code, mut images) = self.locate_code(cells, &mut batch);
+        self.resolve(&mut batch);
         let (data, queries) = self.locate_data(cells, processes);
         self.resolve_data(queries);
-        let stacks = self.locate_stacks(cells, processes, &code, &mut images);
+        let stacks = self.locate_stacks(cells, &mut batch, &code, &mut images);
         self.located(cells, processes, (code, images, data, stacks))
     }
 
     /// Returns what cells refer to, and the number of the names that are still to be received.
     fn locate_later(&mut self, cells: EpochCells<'_>, processes: &Processes) -> (LocatedCells, u64) {
-        let (code, images, batch) = self.locate_code(cells, processes);
+        let mut batch = CodeBatch::new(processes, cells.window);
+        let (code, images) = self.locate_code(cells, &mut batch);
         let (data, queries) = self.locate_data(cells, processes);
         if let Some(symbolizer) = &self.symbolizer {
-            let (code, data) = (symbolizer.send_code(batch.0), symbolizer.send_data(queries));
+            let (code, data) = (symbolizer.send_code(batch.queries), symbolizer.send_data(queries));
             self.awaited.last += 1;
             self.awaited.code += code.len();
             self.awaited.data += data.len();
