@@ -51,11 +51,17 @@ impl DistinctTexts {
     ) -> Self {
         let mut known = FxHashMap::default();
         let mut distinct = Vec::new();
+        let mut last: Option<(K, u32)> = None;
         let mut key = |reference| {
-            *known.entry(reference).or_insert_with(|| {
+            if let Some((_, key)) = last.filter(|(last, _)| *last == reference) {
+                return key;
+            }
+            let key = *known.entry(reference).or_insert_with(|| {
                 distinct.push(text(reference).into_owned());
                 distinct.len() as u32 - 1
-            })
+            });
+            last = Some((reference, key));
+            key
         };
         let keys = references.map(|reference| reference.map(&mut key)).collect();
         Self { keys, distinct }

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -44,37 +45,38 @@ pub(super) struct DictionaryRows {
 }
 
 impl DictionaryRows {
-    /// Notes the place of a row, or null; `rows` is the number of rows before.
-    fn push(&mut self, rows: usize, place: Option<u32>) {
+    /// Notes the place of `length` rows, or null; `rows` is the number of rows before.
+    fn push(&mut self, rows: usize, place: Option<u32>, length: usize) {
         match place {
             Some(place) => {
-                self.places.push(place);
+                self.places.resize(self.places.len() + length, place);
                 if !self.levels.is_empty() {
-                    self.levels.push(1);
+                    self.levels.resize(self.levels.len() + length, 1);
                 }
             }
             None => {
                 if self.levels.is_empty() {
                     self.levels.resize(rows, 1);
                 }
-                self.levels.push(0);
+                self.levels.resize(self.levels.len() + length, 0);
             }
         }
     }
 
-    /// Makes the places of rows; `of` returns the place of a value, or `None` if there are too
-    /// many.
+    /// Makes the places of rows from values and how often each follows in a row; `of` returns the
+    /// place of a value, or `None` if there are too many.
     pub fn of<T>(
-        values: impl Iterator<Item = Option<T>>,
+        runs: impl Iterator<Item = (Option<T>, usize)>,
         mut of: impl FnMut(T) -> Option<u32>,
     ) -> Option<Self> {
-        let mut all = Self { places: Vec::with_capacity(values.size_hint().0), ..Self::default() };
-        for (rows, value) in values.enumerate() {
+        let (mut all, mut rows) = (Self::default(), 0);
+        for (value, length) in runs {
             let place = match value {
                 Some(value) => Some(of(value)?),
                 None => None,
             };
-            all.push(rows, place);
+            all.push(rows, place, length);
+            rows += length;
         }
         Some(all)
     }
@@ -146,13 +148,13 @@ impl DistinctNumbers {
     }
 }
 
-/// Writes the next column of a row group, of numbers, with a `dictionary` if that is smaller.
-/// Returns whether it did: not if there are no numbers.
+/// Writes the next column of a row group, of numbers and how often each follows in a row, with a
+/// `dictionary` if that is smaller. Returns whether it did: not if there are no numbers.
 pub(super) fn write_numbers<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: &ColumnDescPtr,
     compressor: &mut Compressor<'_>,
-    numbers: impl ExactSizeIterator<Item = Option<u64>> + Clone,
+    runs: impl Iterator<Item = (Option<u64>, usize)> + Clone,
     dictionary: bool,
 ) -> Result<bool> {
     let physical = column.physical_type();
@@ -167,11 +169,12 @@ pub(super) fn write_numbers<W: Write + Send>(
             _ => numbers.flat_map(u64::to_le_bytes).collect(),
         }
     };
-    let Some((min, max)) = ends(numbers.clone().flatten(), column) else { return Ok(false) };
+    let numbers = runs.clone().filter_map(|(number, _)| number);
+    let Some((min, max)) = ends(numbers, column) else { return Ok(false) };
     // A negative number has as many bytes as the largest one without a sign.
-    let most = most_distinct(numbers.len(), min.max(max));
+    let most = most_distinct(runs.clone().map(|(_, length)| length).sum(), min.max(max));
     let mut distinct = DistinctNumbers { most, ..DistinctNumbers::default() };
-    let rows = DictionaryRows::of(numbers.clone(), |number| distinct.place(number).filter(|_| dictionary));
+    let rows = DictionaryRows::of(runs.clone(), |number| distinct.place(number).filter(|_| dictionary));
     let (values, rows) = match rows {
         Some(rows) => {
             let bytes = plain(&mut distinct.all.iter().copied());
@@ -185,8 +188,9 @@ pub(super) fn write_numbers<W: Write + Send>(
             (values, rows)
         }
         None => {
-            let bytes = plain(&mut numbers.clone().flatten());
-            let rows = DictionaryRows::of(numbers.clone(), |_| Some(0)).unwrap_or_default();
+            let all = runs.clone().flat_map(|(number, length)| repeat_n(number, length));
+            let bytes = plain(&mut all.flatten());
+            let rows = DictionaryRows::of(runs, |_| Some(0)).unwrap_or_default();
             (ChunkValues::Plain { bytes, width }, rows)
         }
     };
@@ -350,7 +354,7 @@ mod tests {
         ] {
             assert_eq!(most_distinct(rows, largest), most, "{rows} rows up to {largest}");
             let mut distinct = DistinctNumbers { most, ..DistinctNumbers::default() };
-            let all = (0..rows as u64).map(Some);
+            let all = (0..rows as u64).map(|number| (Some(number), 1));
             assert_eq!(DictionaryRows::of(all, |number| distinct.place(number)).is_some(), rows <= most);
         }
     }

@@ -27,7 +27,7 @@ use super::ranged::{RangeSource, Ranged};
 use super::read::{answering_panics, check_chunks, footer as read_footer, value};
 use super::read_columns::GroupReader;
 use super::read_error::{ReadError, Stop};
-use super::text_chunk::write_texts;
+use super::text_chunk::{NumberedTexts, write_texts};
 
 /// A table that is being written to memory.
 pub struct FlatWriter {
@@ -87,17 +87,21 @@ impl FlatWriter {
             let dictionary = properties.dictionary_enabled(column.path());
             let written = match (values, column.physical_type()) {
                 (ColumnValues::Texts(texts), Physical::BYTE_ARRAY) if dictionary => {
-                    write_texts(&mut group, column, properties, compressor, texts)?
+                    match NumberedTexts::of(texts) {
+                        Some(texts) => write_texts(&mut group, column, properties, compressor, texts)?,
+                        None => false,
+                    }
                 }
                 (ColumnValues::Small(numbers), Physical::INT32) => {
-                    let numbers = numbers.iter().map(|number| number.map(u64::from));
+                    let numbers = numbers.iter().map(|number| (number.map(u64::from), 1));
                     write_numbers(&mut group, column, compressor, numbers, dictionary)?
                 }
                 (ColumnValues::Large(numbers), Physical::INT64) => {
-                    write_numbers(&mut group, column, compressor, numbers.iter().copied(), dictionary)?
+                    let numbers = numbers.iter().map(|number| (*number, 1));
+                    write_numbers(&mut group, column, compressor, numbers, dictionary)?
                 }
                 (ColumnValues::Times(times), Physical::INT64) => {
-                    let numbers = times.iter().map(|time| time.map(i64::cast_unsigned));
+                    let numbers = times.iter().map(|time| (time.map(i64::cast_unsigned), 1));
                     write_numbers(&mut group, column, compressor, numbers, dictionary)?
                 }
                 _ => false,

@@ -103,7 +103,7 @@ impl<W: Write + Send> GroupFile<W> {
         let Self { bytes, schema, properties, .. } = self;
         let mut writer =
             SerializedRowGroupWriter::new(Arc::clone(schema), Arc::clone(properties), bytes, number, None);
-        group.write_to(&mut writer)?;
+        group.write_to(&mut writer, schema, properties)?;
         let description = RowGroupMetaData::clone(&*writer.close()?);
         let footer = footer(schema, properties.created_by(), vec![description], Vec::new())?;
         self.groups.add(footer).map_err(external)

@@ -2,19 +2,26 @@
 //!
 //! Parquet stores a row group column by column, and a run delivers rows. So the values of each
 //! column wait in memory until the row group is complete. They are encoded then, one column after
-//! the other: an encoder takes 70 KB before its first value and 8 bytes for each value, and all
-//! columns have 68 of them.
+//! the other: an encoder of the parquet crate takes 70 KB before its first value and 8 bytes for
+//! each value, and all columns have 68 of them. That encoder is for what has no dictionary here:
+//! texts that are too long for one, flags, and columns without a value.
 
 use std::io::Write;
 use std::time::Duration;
 
+use parquet::basic::{Compression, Type as Physical};
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
+use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::SerializedRowGroupWriter;
+use parquet::schema::types::SchemaDescriptor;
+use zstd::bulk::Compressor;
 
 use super::batch::Batch;
+use super::dictionary_chunk::{LEVEL, write_numbers};
 use super::file::Column;
+use super::text_chunk::{NumberedTexts, write_texts};
 use super::waiting::Waiting;
 use super::waiting_texts::TextTable;
 
@@ -61,13 +68,33 @@ impl RowGroup {
     pub fn write_to<W: Write + Send>(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, W>,
+        schema: &SchemaDescriptor,
+        properties: &WriterPropertiesPtr,
     ) -> Result<(), ParquetError> {
-        for (waiting, column) in self.columns.iter_mut().zip(Column::ALL) {
-            let missing = || ParquetError::General(format!("the schema has no column {}", column.name()));
-            let mut chunk = group.next_column()?.ok_or_else(missing)?;
+        let mut compressor = Compressor::new(LEVEL)?;
+        for ((waiting, column), described) in self.columns.iter_mut().zip(Column::ALL).zip(schema.columns()) {
             let texts = waiting.take_texts();
-            write(chunk.untyped(), column.nullable(), waiting, &texts)?;
-            chunk.close()?;
+            // Pages that are made here are always compressed.
+            let own = matches!(properties.compression(described.path()), Compression::ZSTD(_));
+            let written = match described.physical_type() {
+                _ if !own => false,
+                Physical::BYTE_ARRAY => {
+                    match NumberedTexts::of_runs(&texts, waiting.runs(), column.dictionary()) {
+                        Some(texts) => write_texts(group, described, properties, &mut compressor, texts)?,
+                        None => false,
+                    }
+                }
+                Physical::INT32 | Physical::INT64 => {
+                    write_numbers(group, described, &mut compressor, waiting.runs(), true)?
+                }
+                _ => false,
+            };
+            if !written {
+                let missing = || ParquetError::General(format!("the schema has no column {}", column.name()));
+                let mut chunk = group.next_column()?.ok_or_else(missing)?;
+                write(chunk.untyped(), column.nullable(), waiting, &texts)?;
+                chunk.close()?;
+            }
             waiting.clear(texts);
         }
         self.rows = 0;
@@ -106,12 +133,12 @@ fn put<T: DataType>(
     for (run, mut length) in waiting.runs() {
         let same = run.map(&value);
         while length > 0 {
-            let now = length.min((SLICE - levels.len()) as u64);
+            let now = length.min(SLICE - levels.len());
             length -= now;
             // The definition level of a flat column: 1 if there is a value, 0 for null.
-            levels.resize(levels.len() + now as usize, i16::from(same.is_some()));
+            levels.resize(levels.len() + now, i16::from(same.is_some()));
             if let Some(same) = &same {
-                present.resize(present.len() + now as usize, same.clone());
+                present.resize(present.len() + now, same.clone());
             }
             if levels.len() == SLICE {
                 writer.write_batch(&present, nullable.then_some(&levels[..]), None)?;

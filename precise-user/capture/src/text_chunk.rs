@@ -23,21 +23,28 @@ use zstd::bulk::Compressor;
 
 use super::batch::DistinctTexts;
 use super::dictionary_chunk::{ChunkValues, DictionaryRows, OwnChunk, write_chunk};
+use super::waiting_texts::{LENGTH, TextTable};
 
 /// The most texts of a dictionary, and the most bytes: the crate's columns have no longer ones.
 const MOST_TEXTS: usize = 128 << 10;
 const MOST_BYTES: usize = 900 << 10;
 
-/// Writes the next column of a row group. Returns whether it did: if there are no texts, too many,
-/// or too long ones, there is no dictionary.
+/// A column of texts: each text once, and the places of the rows.
+pub(super) struct NumberedTexts {
+    distinct: Vec<ByteArray>,
+    rows: DictionaryRows,
+}
+
+/// Writes the next column of a row group. Returns whether it did: not if the crate makes no
+/// dictionary of the texts.
 pub(super) fn write_texts<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: &ColumnDescPtr,
     properties: &WriterPropertiesPtr,
     compressor: &mut Compressor<'_>,
-    texts: &DistinctTexts,
+    texts: NumberedTexts,
 ) -> Result<bool> {
-    let Some((distinct, rows)) = numbered(texts) else { return Ok(false) };
+    let NumberedTexts { distinct, rows } = texts;
     let found = Arc::new(Mutex::new(None));
     let taking = Box::new(DictionaryTaker(Arc::clone(&found)));
     let ColumnWriter::ByteArrayColumnWriter(mut writer) =
@@ -67,29 +74,49 @@ pub(super) fn write_texts<W: Write + Send>(
     Ok(true)
 }
 
-/// Returns the texts of a column in the order in which they are met, and the places of the rows;
-/// `None` if there are none, too many, or too long ones.
-fn numbered(texts: &DistinctTexts) -> Option<(Vec<ByteArray>, DictionaryRows)> {
-    let mut known: HashMap<&str, u32> = HashMap::new();
-    let mut places: Vec<Option<u32>> = vec![None; texts.distinct.len()];
-    let (mut found, mut bytes) = (Vec::new(), 0);
-    let there = |key: &Option<u32>| (*key).filter(|key| (*key as usize) < texts.distinct.len());
-    let rows = DictionaryRows::of(texts.keys.iter().map(there), |key| {
-        let place = places.get_mut(key as usize)?;
-        if let Some(place) = *place {
-            return Some(place);
+impl NumberedTexts {
+    /// Returns the texts of a column in the order in which they are met; `None` if there are none,
+    /// too many, or too long ones for a dictionary.
+    pub fn of(texts: &DistinctTexts) -> Option<Self> {
+        let mut known: HashMap<&str, u32> = HashMap::new();
+        let mut places: Vec<Option<u32>> = vec![None; texts.distinct.len()];
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        let there = |key: &Option<u32>| (*key).filter(|key| (*key as usize) < texts.distinct.len());
+        let rows = DictionaryRows::of(texts.keys.iter().map(|key| (there(key), 1)), |key| {
+            let place = places.get_mut(key as usize)?;
+            if let Some(place) = *place {
+                return Some(place);
+            }
+            let text = texts.distinct.get(key as usize)?;
+            // Two numbers of the caller may have the same text.
+            let number = *known.entry(text).or_insert_with(|| {
+                bytes += LENGTH + text.len();
+                found.push(ByteArray::from(text.as_str()));
+                found.len() as u32 - 1
+            });
+            *place = Some(number);
+            (found.len() <= MOST_TEXTS && bytes <= MOST_BYTES).then_some(number)
+        })?;
+        (!found.is_empty()).then_some(Self { distinct: found, rows })
+    }
+
+    /// Returns the texts of a column whose values are runs of places in `texts`, in which each text
+    /// is once; `None` if there are none, or too many for a dictionary of `most` bytes.
+    pub fn of_runs(
+        texts: &TextTable,
+        runs: impl Iterator<Item = (Option<u64>, usize)>,
+        most: usize,
+    ) -> Option<Self> {
+        // The crate ends a dictionary that reaches its limit.
+        let fits = texts.bytes() + LENGTH * texts.len() < most - most / 8;
+        if texts.len() == 0 || texts.len() > MOST_TEXTS || !fits {
+            return None;
         }
-        let text = texts.distinct.get(key as usize)?;
-        // Two numbers of the caller may have the same text.
-        let number = *known.entry(text).or_insert_with(|| {
-            bytes += 4 + text.len();
-            found.push(ByteArray::from(text.as_str()));
-            found.len() as u32 - 1
-        });
-        *place = Some(number);
-        (found.len() <= MOST_TEXTS && bytes <= MOST_BYTES).then_some(number)
-    })?;
-    (!found.is_empty()).then_some((found, rows))
+        let there = |place| u32::try_from(place).ok().filter(|place| (*place as usize) < texts.len());
+        let rows = DictionaryRows::of(runs, there)?;
+        let distinct = (0..texts.len()).map(|place| ByteArray::from(texts.text(place as u64))).collect();
+        Some(Self { distinct, rows })
+    }
 }
 
 /// Takes the dictionary of a column, and nothing else.
@@ -106,5 +133,31 @@ impl PageWriter for DictionaryTaker {
 
     fn close(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waiting_texts::WaitingTexts;
+
+    #[test]
+    fn texts_that_fill_a_dictionary_have_none() {
+        let mut waiting = WaitingTexts::default();
+        let distinct: Vec<_> = (0..8).map(|number| format!("{number:096}")).collect();
+        waiting.add(&DistinctTexts { keys: Vec::new(), distinct }, usize::MAX);
+        let table = waiting.take();
+        let made = |runs: &[(Option<u64>, usize)], most| {
+            NumberedTexts::of_runs(&table, runs.iter().copied(), most).map(|made| made.rows)
+        };
+        let runs = [(Some(7), 2), (None, 3), (Some(0), 1)];
+        // 8 texts of 100 bytes, of which an eighth stays free.
+        assert!(made(&runs, 914).is_none());
+        let rows = made(&runs, 916).unwrap();
+        assert_eq!(rows.places, [7, 7, 0]);
+        assert_eq!(rows.levels, [1, 1, 0, 0, 0, 1]);
+        assert!(made(&[(Some(8), 1)], 916).is_none(), "a text that is not there");
+        let none = WaitingTexts::default().take();
+        assert!(NumberedTexts::of_runs(&none, [(None, 3)].into_iter(), 916).is_none());
     }
 }

@@ -77,7 +77,7 @@ impl Waiting {
     }
 
     /// Returns the values, and how often each follows in a row.
-    pub fn runs(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
+    pub fn runs(&self) -> impl Iterator<Item = (Option<u64>, usize)> + Clone {
         let (mut rest, mut last) = (&self.runs[..], 0_u64);
         let ended = std::iter::from_fn(move || {
             let head = take(&mut rest)?;
@@ -89,7 +89,7 @@ impl Waiting {
             last = last.wrapping_add(distance);
             Some((Some(last), head >> 1))
         });
-        ended.chain(self.run)
+        ended.chain(self.run).map(|(value, length)| (value, length as usize))
     }
 
     /// Takes the texts, by index. Give them to [`Self::clear`] afterwards.
@@ -144,7 +144,7 @@ mod tests {
                 waiting.add(Column::Address, batch.len(), &ColumnValues::Large(batch.clone())).unwrap();
             }
             let back: Vec<_> =
-                waiting.runs().flat_map(|(value, length)| std::iter::repeat_n(value, length as usize)).collect();
+                waiting.runs().flat_map(|(value, length)| std::iter::repeat_n(value, length)).collect();
             prop_assert_eq!(back, batches.concat());
         }
     }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::batch::DistinctTexts;
 
 /// The bytes that a text takes in the file beyond its own.
-const LENGTH: usize = 4;
+pub(super) const LENGTH: usize = 4;
 
 /// The distinct texts of a column, one after the other in one block of memory. In blocks of their
 /// own, the texts of processes and files that come and go would take twice their bytes, and would
@@ -100,6 +100,16 @@ impl WaitingTexts {
 }
 
 impl TextTable {
+    /// Returns the number of texts.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns the bytes of all texts.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Returns the text with this index; empty if there is none.
     pub fn text(&self, index: u64) -> Bytes {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
