@@ -51,6 +51,7 @@ impl DistinctTexts {
     ) -> Self {
         let mut known = FxHashMap::default();
         let mut distinct = Vec::new();
+        // Most rows have the reference of the row before.
         let mut last: Option<(K, u32)> = None;
         let mut key = |reference| {
             if let Some((_, key)) = last.filter(|(last, _)| *last == reference) {

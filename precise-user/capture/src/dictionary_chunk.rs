@@ -69,7 +69,8 @@ impl DictionaryRows {
         runs: impl Iterator<Item = (Option<T>, usize)>,
         mut of: impl FnMut(T) -> Option<u32>,
     ) -> Option<Self> {
-        let (mut all, mut rows) = (Self::default(), 0);
+        let mut all = Self { places: Vec::with_capacity(runs.size_hint().0), ..Self::default() };
+        let mut rows = 0;
         for (value, length) in runs {
             let place = match value {
                 Some(value) => Some(of(value)?),

@@ -87,10 +87,8 @@ impl FlatWriter {
             let dictionary = properties.dictionary_enabled(column.path());
             let written = match (values, column.physical_type()) {
                 (ColumnValues::Texts(texts), Physical::BYTE_ARRAY) if dictionary => {
-                    match NumberedTexts::of(texts) {
-                        Some(texts) => write_texts(&mut group, column, properties, compressor, texts)?,
-                        None => false,
-                    }
+                    let texts = NumberedTexts::of(texts);
+                    write_texts(&mut group, column, properties, compressor, texts)?
                 }
                 (ColumnValues::Small(numbers), Physical::INT32) => {
                     let numbers = numbers.iter().map(|number| (number.map(u64::from), 1));

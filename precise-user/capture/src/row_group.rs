@@ -79,10 +79,8 @@ impl RowGroup {
             let written = match described.physical_type() {
                 _ if !own => false,
                 Physical::BYTE_ARRAY => {
-                    match NumberedTexts::of_runs(&texts, waiting.runs(), column.dictionary()) {
-                        Some(texts) => write_texts(group, described, properties, &mut compressor, texts)?,
-                        None => false,
-                    }
+                    let texts = NumberedTexts::of_runs(&texts, waiting.runs(), column.dictionary());
+                    write_texts(group, described, properties, &mut compressor, texts)?
                 }
                 Physical::INT32 | Physical::INT64 => {
                     write_numbers(group, described, &mut compressor, waiting.runs(), true)?

@@ -35,16 +35,16 @@ pub(super) struct NumberedTexts {
     rows: DictionaryRows,
 }
 
-/// Writes the next column of a row group. Returns whether it did: not if the crate makes no
-/// dictionary of the texts.
+/// Writes the next column of a row group. Returns whether it did: not without numbered texts, and
+/// not if the crate makes no dictionary of them.
 pub(super) fn write_texts<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: &ColumnDescPtr,
     properties: &WriterPropertiesPtr,
     compressor: &mut Compressor<'_>,
-    texts: NumberedTexts,
+    texts: Option<NumberedTexts>,
 ) -> Result<bool> {
-    let NumberedTexts { distinct, rows } = texts;
+    let Some(NumberedTexts { distinct, rows }) = texts else { return Ok(false) };
     let found = Arc::new(Mutex::new(None));
     let taking = Box::new(DictionaryTaker(Arc::clone(&found)));
     let ColumnWriter::ByteArrayColumnWriter(mut writer) =

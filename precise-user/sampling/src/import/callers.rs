@@ -146,16 +146,20 @@ impl CallerFinder {
 
     /// Returns whether samples of a thread wait for their callers.
     pub fn expects(&self, tid: u32) -> bool {
-        self.waiting.range((tid, 0)..=(tid, u64::MAX)).next().is_some()
+        self.stays(tid).next().is_some()
     }
 
     /// Returns the samples of a thread that has exited: a record that has not come will not come.
     /// Their chains end in the kernel.
     pub fn exited(&mut self, tid: u32, seen: &mut Seen) -> Vec<(u64, KeptFacts)> {
         self.forget_last(tid);
-        let stays: Vec<Stay> =
-            self.waiting.range((tid, 0)..=(tid, u64::MAX)).map(|(stay, _)| *stay).collect();
+        let stays: Vec<Stay> = self.stays(tid).collect();
         stays.into_iter().flat_map(|stay| self.take(stay, &[End::Deferred.marker()], seen)).collect()
+    }
+
+    /// Returns the stays of a thread in the kernel that samples wait for.
+    fn stays(&self, tid: u32) -> impl Iterator<Item = Stay> {
+        self.waiting.range((tid, 0)..=(tid, u64::MAX)).map(|(stay, _)| *stay)
     }
 
     fn take(&mut self, stay: Stay, callers: &[u64], seen: &mut Seen) -> Vec<(u64, KeptFacts)> {

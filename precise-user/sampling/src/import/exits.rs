@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use precise_records::record::{IdentifiedRecord, TaskRecord};
+use precise_records::record::IdentifiedRecord;
 
 /// How long an exit waits for the record of callers, in nanoseconds of the recording: the thread
 /// may be preempted between the two records, and the second may be lost.
@@ -15,7 +15,7 @@ const LONGEST: u64 = 1_000_000_000;
 /// The maximum number of exits that wait.
 const MAX_HELD: usize = 1 << 14;
 
-/// A process and a thread.
+/// A process, and a thread of it.
 type Thread = (u32, u32);
 
 /// The exits that wait.
@@ -29,8 +29,7 @@ pub(super) struct HeldExits {
 
 impl HeldExits {
     /// Holds back the exit of a thread.
-    pub fn hold(&mut self, task: &TaskRecord, exit: IdentifiedRecord) {
-        let thread = (task.pid, task.tid);
+    pub fn hold(&mut self, thread: Thread, exit: IdentifiedRecord) {
         self.order.push_back((exit.id.time, thread));
         self.held.insert(thread, exit);
     }
@@ -64,14 +63,14 @@ impl HeldExits {
 
 #[cfg(test)]
 mod tests {
-    use precise_records::record::{Record, SampleId};
+    use precise_records::record::{Record, SampleId, TaskRecord};
 
     use super::*;
 
     fn held(exits: &mut HeldExits, pid: u32, tid: u32, time: u64) {
         let task = TaskRecord { pid, ppid: 1, tid, ptid: 1, time };
         let id = SampleId { pid, tid, time, ..SampleId::default() };
-        exits.hold(&task, IdentifiedRecord { record: Record::Exit(task), misc: 0, id });
+        exits.hold((pid, tid), IdentifiedRecord { record: Record::Exit(task), misc: 0, id });
     }
 
     #[test]

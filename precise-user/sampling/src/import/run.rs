@@ -399,8 +399,8 @@ impl ImportRun<'_> {
                 return exit.map_or(Ok(()), |exit| self.exited(exit));
             }
             Record::Exit(task) if self.callers.expects(task.tid) => {
-                let task = *task;
-                self.exits.hold(&task, entry);
+                let thread = (task.pid, task.tid);
+                self.exits.hold(thread, entry);
                 return Ok(());
             }
             Record::Exit(_) => return self.exited(entry),

@@ -100,12 +100,23 @@ fn a_copy_is_unwound_by_what_was_mapped_at_its_time() {
     assert!(found.contains(&root) && found.contains(&(vec![], Some(ChainEnd::NoRegion))), "{found:?}");
 }
 
+const SECOND: u64 = 1_000_000_000;
+const DEFERRED: u64 = -640_i64 as u64;
+
+/// A recording whose samples have call chains.
+fn with_chains() -> Made {
+    Made::new(&[Attr { sample_type: PLAIN.sample_type | bit::CALLCHAIN, ..PLAIN }])
+}
+
+/// A sample of the only thread of a process in the kernel, which has a cookie for its callers.
+fn deferring(pid: u64, time: u64, cookie: u64) -> Vec<u64> {
+    vec![1 << 63, task(pid, pid), time, 2, DEFERRED, cookie]
+}
+
 #[test]
 fn deferred_chains_find_their_samples() {
-    const DEFERRED: u64 = -640_i64 as u64;
     let context_user = -512_i64 as u64;
-    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
-    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    let mut made = with_chains();
     let kernel = 1 << 63;
     let sample = |ip: u64, tid: u64, time: u64, cookie: u64| {
         let chain = [4, KERNEL_CONTEXT, kernel + ip, DEFERRED, cookie];
@@ -143,11 +154,9 @@ fn deferred_chains_find_their_samples() {
 /// callers are taken when execve returns into the loader.
 #[test]
 fn deferred_callers_are_named_by_what_is_mapped_when_they_are_taken() {
-    const SECOND: u64 = 1_000_000_000;
-    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
-    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    let mut made = with_chains();
     let sample = |time: u64| {
-        let chain = [4, KERNEL_CONTEXT, 1 << 63, -640_i64 as u64, 0x3_0000_0002];
+        let chain = [4, KERNEL_CONTEXT, 1 << 63, DEFERRED, 0x3_0000_0002];
         [&[1 << 63, task(7, 7), time], &chain[..]].concat()
     };
     made.sample(KERNEL, &sample(SECOND));
@@ -168,26 +177,21 @@ fn deferred_callers_are_named_by_what_is_mapped_when_they_are_taken() {
 /// The kernel writes the callers of the last system call after the record of the exit.
 #[test]
 fn callers_that_come_after_the_exit_are_named_by_what_was_mapped() {
-    const SECOND: u64 = 1_000_000_000;
-    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
-    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
-    let sample = |tid: u64, time: u64, cookie: u64| {
-        [&[1 << 63, task(7, tid), time], &[2, -640_i64 as u64, cookie][..]].concat()
-    };
+    let mut made = with_chains();
     made.timed_mmap(7, 0x40_0000, "/lib/first", SECOND);
     made.task_named(7, "first", SECOND);
-    made.sample(KERNEL, &sample(7, 2 * SECOND, 1));
+    made.sample(KERNEL, &deferring(7, 2 * SECOND, 1));
     made.exited(7, 2 * SECOND + 1);
     made.deferred(7, 2 * SECOND + 2, 1, &[0x40_0500]);
     // The id is used again, and the callers of the second process never come.
     made.forked(7, 3 * SECOND);
     made.timed_mmap(7, 0x40_0000, "/lib/second", 3 * SECOND);
     made.task_named(7, "second", 3 * SECOND);
-    made.sample(KERNEL, &sample(7, 3 * SECOND + 1, 2));
+    made.sample(KERNEL, &deferring(7, 3 * SECOND + 1, 2));
     made.exited(7, 3 * SECOND + 2);
     made.forked(7, 3 * SECOND + 3);
     made.task_named(7, "third", 3 * SECOND + 4);
-    made.sample(KERNEL, &sample(7, 3 * SECOND + 5, 2));
+    made.sample(KERNEL, &deferring(7, 3 * SECOND + 5, 2));
     made.deferred(7, 3 * SECOND + 6, 2, &[0x40_0600]);
     let capture = made.import();
     let text = |name| match name {
@@ -209,17 +213,12 @@ fn callers_that_come_after_the_exit_are_named_by_what_was_mapped() {
 
 #[test]
 fn a_thread_that_exits_waits_no_longer_for_its_callers() {
-    const SECOND: u64 = 1_000_000_000;
-    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
-    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
-    let sample = |pid: u64, time: u64, cookie: u64| {
-        [&[1 << 63, task(pid, pid), time], &[2, -640_i64 as u64, cookie][..]].concat()
-    };
+    let mut made = with_chains();
     made.task_named(7, "short", SECOND);
-    made.sample(KERNEL, &sample(7, 2 * SECOND, 1));
+    made.sample(KERNEL, &deferring(7, 2 * SECOND, 1));
     made.exited(7, 3 * SECOND);
     for at in 1..10 {
-        made.sample(KERNEL, &sample(8, at * 5 * SECOND, at));
+        made.sample(KERNEL, &deferring(8, at * 5 * SECOND, at));
         made.deferred(8, at * 5 * SECOND + 1, at, &[0x500]);
     }
     let capture = made.import();
@@ -232,11 +231,9 @@ fn a_thread_that_exits_waits_no_longer_for_its_callers() {
 #[test]
 fn samples_that_wait_for_deferred_chains_are_bounded() {
     const SAMPLES: u64 = 100_000;
-    let sample_type = PLAIN.sample_type | bit::CALLCHAIN;
-    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    let mut made = with_chains();
     for at in 0..SAMPLES {
-        let chain = [2, -640_i64 as u64, at];
-        made.sample(KERNEL, &[&[1 << 63, task(7, 7), 10 + at], &chain[..]].concat());
+        made.sample(KERNEL, &deferring(7, 10 + at, at));
     }
     let capture = made.import_by(Some(vec![Dimension::Ip, Dimension::Process, Dimension::Stack]));
     let samples: u64 = capture.rows.iter().map(|row| row.measures.count).sum();
