@@ -242,8 +242,8 @@ fn an_agent_solves_a_front_end_stall() -> Result<()> {
     Ok(())
 }
 
-/// A day of 24 nodes, of which one is silent, and on which programs lost functions since the day
-/// before: the agent knows neither the services nor the days that have tables.
+/// A day of 24 nodes. One of them is silent, and programs lost functions since the day before. The
+/// agent knows neither the services nor the days that have tables.
 #[test]
 fn an_agent_asks_all_nodes_what_changed() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -31,7 +31,7 @@ pub fn ask(serving: &Serving, clients: usize, time: Duration) -> u64 {
             scope.spawn(move || {
                 let path = if client % 2 == 0 { "/" } else { "/metrics" };
                 while begin.elapsed() < time {
-                    // With so many of one peer, some connections make room for others.
+                    // One peer has more connections than it may keep, so some make room for others.
                     let answer = serving.ask(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
                     let ok = answer.is_ok_and(|(head, _)| head.starts_with("HTTP/1.1 200"));
                     answers.fetch_add(u64::from(ok), Relaxed);

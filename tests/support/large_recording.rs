@@ -39,7 +39,7 @@ pub enum Size {
 pub enum Addresses {
     /// Those of the real recording, and some cache lines beside each of them.
     Real,
-    /// So many different ones, one after the other, and then again, so that no two samples of a
+    /// This number of different ones, one after the other, and then again. No two samples of a
     /// short time fall into the same cell.
     Distinct(u64),
 }

@@ -113,8 +113,8 @@ fn member(of: &str, names: &str, offset: usize, size: usize) {
     println!("member {of} {names} {offset} {size}");
 }
 
-/// `shapes ROUNDS` does its work so many times. Only in the first are pages touched for the first
-/// time.
+/// `shapes ROUNDS` does its work in that many rounds. Only the first round touches pages that are
+/// new.
 fn main() {
     let rounds: u32 = std::env::args().nth(1).map_or(1, |rounds| rounds.parse().unwrap());
     let n = 120;

@@ -1,5 +1,5 @@
-//! What failed tests wrote, said again at the end of the run: a log of CI is long, and whoever
-//! reads it begins at its end.
+//! Prints what failed tests wrote once more at the end of the run: a log of CI is long, and people
+//! read it from its end.
 
 use std::io::{Read, Write};
 use std::process::{ChildStdout, Command, Stdio};
@@ -126,7 +126,7 @@ impl Failures {
 mod tests {
     use super::*;
 
-    /// Prints what a run of two tests prints of which one fails, and ends as it does.
+    /// Prints the output of a run of two tests, of which one fails, and exits as it does.
     const FAILED: &str = "printf 'running 2 tests\ntest a ... FAILED\ntest b ... ok\n\nfailures:\n\n\
 ---- a stdout ----\nError: it is 3\n\nStack backtrace:\n   0: main\n\n\nfailures:\n    a\n\ntest result: FAILED. 1 passed; 1 failed\n\n\
 running 0 tests\n'; exit 101";
@@ -134,7 +134,7 @@ running 0 tests\n'; exit 101";
     #[test]
     fn what_a_failed_test_wrote_ends_the_error() {
         let mut out = Vec::new();
-        // Not to standard output: whoever reads that would count a test that failed.
+        // Not to standard output: a reader of that would count a failed test.
         let error = run_into(Command::new("sh").args(["-c", FAILED]), &mut out).unwrap_err().to_string();
         assert!(out.starts_with(b"running 2 tests\ntest a ... "), "{out:?}");
         let (command, said) = error.split_once("ended with exit status: 101\n").unwrap();
