@@ -6,7 +6,7 @@ use super::file::Column;
 use super::read_columns::{GroupReader, OpenColumn};
 use super::read_error::Stop;
 use super::read_values::{NameColumn, NumberColumn, TextColumn};
-use precise_model::{Name, NameId, Names, Owner};
+use precise_model::{CompactSort as _, Name, NameId, Names, Owner};
 
 /// The columns that describe the owner of a cgroup, in the order of [`CgroupColumns::owner`].
 const OWNER: [Column; 8] = [
@@ -104,7 +104,7 @@ impl ReadOwners {
 
     /// Returns the owners, sorted by path.
     pub fn finish(mut self) -> Vec<Owner> {
-        self.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self.found.compact_sort_by(|a, b| a.path.cmp(&b.path));
         self.found
     }
 }

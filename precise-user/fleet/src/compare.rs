@@ -17,6 +17,7 @@ use crate::span::FleetSpan;
 use crate::spread::{FleetInterval, Spread, corrected, growth, share_change};
 use crate::sums::{Gathered as _, SampleSums};
 use crate::typed::FleetTypes;
+use precise_model::CompactSort as _;
 
 /// A difference counts as real if chance and nodes make one as large with at most this probability.
 const SIGNIFICANT: f64 = 0.05;
@@ -182,7 +183,7 @@ fn of_event(
         group.p = p;
         group.changed = p.is_some_and(|p| p <= SIGNIFICANT);
     }
-    list.sort_by(|a, b| {
+    list.compact_sort_by(|a, b| {
         let size = |group: &FleetDifference| group.change.value.abs();
         b.changed.cmp(&a.changed).then(size(b).total_cmp(&size(a))).then_with(|| a.values.cmp(&b.values))
     });

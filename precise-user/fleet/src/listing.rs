@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use precise_capture::CaptureScan;
+use precise_model::CompactSort as _;
 
 use crate::bucket::{FleetBucket, FleetError, FleetObject, with_ranges};
 use crate::hour::{FleetDay, FleetHour, time_in};
@@ -62,7 +63,7 @@ pub(crate) fn raw_files(
     labels.push(String::new());
     let mut objects = together(&**bucket, &labels, |label| bucket.objects(label))?.concat();
     objects.retain(|object| object.name.ends_with(".parquet"));
-    objects.sort();
+    objects.compact_sort();
     let mut files = Vec::new();
     let mut hours = BTreeSet::new();
     for object in objects {

@@ -23,6 +23,7 @@ use crate::part::{FleetPick, read_part};
 use crate::raw::{LARGEST, RawCapture, RefusedInput, TakenSamples, take};
 use crate::tables::{FleetTable, INPUTS};
 use crate::together::{TOGETHER, together};
+use precise_model::CompactSort as _;
 
 /// The bytes of one request for a capture.
 const PIECE: u64 = 8 << 20;
@@ -330,7 +331,7 @@ impl Making<'_> {
         let HourRows { hour, fold, lines, made, .. } = &mut self.rows;
         let (hour, mut lines) = (*hour, std::mem::take(lines));
         // Captures that were read with the hour before came first.
-        lines.sort_by(|a, b| (&a.name, a.bytes).cmp(&(&b.name, b.bytes)));
+        lines.compact_sort_by(|a, b| (&a.name, a.bytes).cmp(&(&b.name, b.bytes)));
         let hash =
             of_inputs(lines.iter().map(|line| format!("{}\0{}\0{}", line.name, line.bytes, line.hash)));
         self.samples = lines.iter().fold(self.samples, |sum, line| sum.saturating_add(line.samples));
@@ -367,7 +368,7 @@ impl Making<'_> {
         let Self { mut rows, along, samples, inputs, .. } = self;
         kept.next = along;
         let mut made = std::mem::take(&mut rows.made);
-        made.named.sort_by(|a, b| a.name.cmp(&b.name));
+        made.named.compact_sort_by(|a, b| a.name.cmp(&b.name));
         kept.fold = rows.into_room();
         Ok((made, samples, inputs))
     }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use precise_capture::FlatValues;
+use precise_model::CompactSort as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::fold::NodeKey;
@@ -144,7 +145,7 @@ impl MetNodes {
     pub fn shown(&self, numbers: &FxHashSet<u32>, most: usize) -> Vec<(String, u32)> {
         let mut keys: Vec<_> =
             numbers.iter().filter_map(|number| Some((self.items.get(*number as usize)?, *number))).collect();
-        keys.sort();
+        keys.compact_sort();
         let show = |(NodeKey { node, cluster }, number): (&NodeKey, u32)| {
             let text = if cluster.is_empty() { node.clone() } else { format!("{cluster}/{node}") };
             (text, number)

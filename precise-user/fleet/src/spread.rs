@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::tables::NODE_GROUPS;
+use precise_model::CompactSort as _;
 
 /// The number of groups of nodes.
 pub(crate) const GROUPS: usize = NODE_GROUPS as usize;
@@ -291,7 +292,7 @@ pub(crate) fn growth(
 pub(crate) fn corrected(all: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<(usize, f64)> =
         all.iter().enumerate().filter_map(|(at, p)| Some((at, (*p)?))).collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    order.compact_sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut out = vec![None; all.len()];
     let (mut most, mut left) = (0.0_f64, order.len() as f64);
     for (at, p) in order {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use crate::bucket::{FleetBucket, FleetError};
+use precise_model::CompactSort as _;
 
 /// The number of requests that are under way at the same time.
 pub(crate) const TOGETHER: usize = 8;
@@ -38,7 +39,7 @@ pub(crate) fn together<T: Sync, R: Send>(
         work();
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_unstable_by_key(|(at, _)| *at);
+    results.compact_sort_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
 }
 

@@ -1,5 +1,6 @@
 //! CPUs and kernels as data: the vendor of a CPU, the kernel version, lists of CPU numbers.
 
+use crate::CompactSort as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -158,7 +159,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
         }
         cpus.extend(first..=last);
     }
-    cpus.sort_unstable();
+    cpus.compact_sort();
     cpus.dedup();
     Ok(cpus)
 }
@@ -166,7 +167,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
 /// Returns the shortest list that [`parse_cpu_list`] parses back: `0-3,7`.
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut cpus = cpus.to_vec();
-    cpus.sort_unstable();
+    cpus.compact_sort();
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {
         match ranges.last_mut() {

@@ -32,6 +32,7 @@ pub mod accesses;
 mod capture;
 mod catalogue;
 mod chain_end;
+mod compact_sort;
 mod cost;
 mod cpu;
 pub mod csv;
@@ -67,6 +68,7 @@ pub mod words;
 
 pub use capture::*;
 pub use chain_end::ChainEnd;
+pub use compact_sort::CompactSort;
 pub use cost::{Overhead, RateChange, Runaway, UnwindUse};
 pub use cpu::{CpuId, KernelVersion, Vendor, format_cpu_list, parse_cpu_list};
 pub use dimension::Dimension;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use precise_model::{CpuId, KernelVersion, Machine, Node, parse_cpu_list};
+use precise_model::{CompactSort as _, CpuId, KernelVersion, Machine, Node, parse_cpu_list};
 
 /// Upper limit of a file's size, in bytes. The largest file is /proc/cpuinfo: about 1.5 MB for a
 /// thousand CPUs.
@@ -56,7 +56,7 @@ impl Root {
         for entry in fs::read_dir(self.path(absolute))? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
-        names.sort();
+        names.compact_sort();
         Ok(names)
     }
 
@@ -200,7 +200,7 @@ fn nodes(root: &Root, problems: &mut Vec<String>) -> Vec<Node> {
             Err(why) => problems.push(format!("{path}: {why}")),
         }
     }
-    nodes.sort_unstable_by_key(|node| node.id);
+    nodes.compact_sort_by_key(|node| node.id);
     nodes
 }
 

@@ -6,6 +6,7 @@ use super::ArchivePlace;
 use super::keep::{CaptureName, PairSide, TIME};
 use super::store::Store;
 use crate::error::Failure;
+use precise_model::CompactSort as _;
 
 /// Number of labels that are looked into, those last by name first: labels often have a date.
 const MOST_LABELS: usize = 1000;
@@ -73,7 +74,7 @@ pub fn list(place: &ArchivePlace) -> Result<Vec<StoredFile>, Failure> {
     let (found, mut labels) = store.look()?;
     let mut files: Vec<StoredFile> =
         found.into_iter().filter_map(|found| StoredFile::of("", found)).collect();
-    labels.sort_unstable_by(|a, b| b.cmp(a));
+    labels.compact_sort_by(|a, b| b.cmp(a));
     for label in labels.into_iter().filter(|label| !label.starts_with('.')).take(MOST_LABELS) {
         // A label that was removed, or that may not be read, does not hide the others.
         let Ok((found, _)) = Store::open(&place.below(&label)).and_then(|store| store.look()) else {
@@ -81,6 +82,6 @@ pub fn list(place: &ArchivePlace) -> Result<Vec<StoredFile>, Failure> {
         };
         files.extend(found.into_iter().filter_map(|found| StoredFile::of(&label, found)));
     }
-    files.sort_by(|a, b| (b.time_ns(), &b.name).cmp(&(a.time_ns(), &a.name)));
+    files.compact_sort_by(|a, b| (b.time_ns(), &b.name).cmp(&(a.time_ns(), &a.name)));
     Ok(files)
 }

@@ -31,7 +31,7 @@ use std::path::Path;
 
 use crate::error::{ExitClass, Failure};
 use precise_capture::{CaptureFile as _, ReadError, ReadLimits, WantedParts};
-use precise_model::{Capture, Projection};
+use precise_model::{Capture, CompactSort as _, Projection};
 use store::Store;
 
 /// Size in bytes of the largest capture that is fetched from an object store.
@@ -83,7 +83,7 @@ pub fn read_parts(reference: &Path, wanted: &WantedParts<'_>) -> Result<Capture,
 fn choose(names: &[String], place: &ArchivePlace) -> Result<String, Failure> {
     let mut captures: Vec<keep::CaptureName> =
         names.iter().filter_map(|name| keep::CaptureName::parse(name)).collect();
-    captures.sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));
+    captures.compact_sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));
     let Some(newest) = captures.first() else {
         return Err(Failure::new(ExitClass::BadFile, format!("{place} has no archived captures")).advise(
             "`precise archive --label LABEL` creates them; the last part of the place is the label.",

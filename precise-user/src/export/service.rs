@@ -1,6 +1,6 @@
 //! Services: the parts of a run that a backend tells apart by name.
 
-use precise_model::{Capture, Name, Owner, Row};
+use precise_model::{Capture, CompactSort as _, Name, Owner, Row};
 use rustc_hash::FxHashMap;
 
 /// The name of samples whose cgroup is not known, as OpenTelemetry has it.
@@ -43,7 +43,7 @@ pub fn service_parts(capture: &Capture) -> Vec<ServicePart<'_>> {
             part.samples = part.samples.saturating_add(row.measures.count);
         }
     }
-    parts.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.cgroup.cmp(b.cgroup)));
+    parts.compact_sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.cgroup.cmp(b.cgroup)));
     parts
 }
 

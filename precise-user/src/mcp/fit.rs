@@ -4,6 +4,7 @@
 //! importance, the middle of free texts, and digits of fractions. Lists of a fixed length, words of
 //! an enumeration and fields stay.
 
+use precise_model::CompactSort as _;
 use precise_model::safe_json;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -107,7 +108,7 @@ fn grow(
     fits: impl Fn(&PartLimits) -> Option<(Value, AnswerCuts, Vec<CutPlace>)>,
 ) -> Option<(Value, AnswerCuts)> {
     let (mut value, mut left_out, mut lists) = fits(&limits)?;
-    lists.sort_by_key(|list| (list.is_detail, list.at.matches('/').count()));
+    lists.compact_sort_by_key(|list| (list.is_detail, list.at.matches('/').count()));
     for CutPlace { at, length, is_detail } in lists.into_iter().take(GROWN) {
         let with = |rows| {
             let mut own = limits.own.clone();

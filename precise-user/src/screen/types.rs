@@ -2,7 +2,7 @@
 //! the program around the screen makes it: [`Screen::types_question`], [`Screen::types_answered`].
 
 use precise_model::text::sanitize;
-use precise_model::{Capture, digits::thousands};
+use precise_model::{Capture, CompactSort as _, digits::thousands};
 use precise_views::render::number::{cycles, share};
 use precise_views::types::{SampledType, TypeProfile, TypesEvent};
 
@@ -136,7 +136,7 @@ fn typed(found: &SampledType, timed: bool) -> TableLine {
 /// Returns the fields with most samples, in one text.
 fn fields(found: &SampledType) -> String {
     let mut fields: Vec<_> = found.fields.iter().filter(|field| field.samples > 0).collect();
-    fields.sort_by_key(|field| std::cmp::Reverse(field.samples));
+    fields.compact_sort_by_key(|field| std::cmp::Reverse(field.samples));
     let texts = fields.iter().take(FIELDS).map(|field| {
         let part = precise_model::digits::percent(field.share.value);
         sanitize(&format!("{part} {}", field.name))

@@ -1,6 +1,7 @@
 //! The properties of the machine that determine the sizes of buffers and the CPUs of threads. They
 //! are read below a root prefix.
 
+use precise_model::CompactSort as _;
 use precise_model::parse_cpu_list;
 use precise_sampling::machine::Root;
 
@@ -66,6 +67,6 @@ fn caches(root: &Root, cpu: u32) -> Vec<u64> {
             caches.push((level, size));
         }
     }
-    caches.sort_unstable();
+    caches.compact_sort();
     caches.into_iter().map(|(_, size)| size).collect()
 }

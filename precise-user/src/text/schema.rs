@@ -6,7 +6,7 @@
 
 use precise_capture::Column;
 use precise_fleet::Compacted;
-use precise_model::{ChainEnd, Reason};
+use precise_model::{ChainEnd, CompactSort as _, Reason};
 use precise_packed::unpack;
 use precise_sampling::doctor::{Diagnosis, MachineState};
 use precise_sampling::pmu::list::EventList;
@@ -73,7 +73,7 @@ static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.z"));
 pub fn kinds() -> Vec<DocumentKind> {
     let mut kinds = registry::document_kinds();
     kinds.extend(KINDS.iter().chain(&LINES).cloned());
-    kinds.sort_unstable_by_key(|kind| kind.name);
+    kinds.compact_sort_by_key(|kind| kind.name);
     kinds
 }
 

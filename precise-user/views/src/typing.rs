@@ -11,7 +11,7 @@ use precise_model::accesses::{
 };
 use precise_model::keys::Key;
 use precise_model::sampled::SampledAccess;
-use precise_model::{Capture, LocationId, Names, Row};
+use precise_model::{Capture, CompactSort as _, LocationId, Names, Row};
 use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -140,7 +140,7 @@ fn functions(capture: &Capture, keep: impl Fn(&LocationId) -> bool) -> Vec<(Func
         }
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
-    functions.sort_by(|(id_a, a), (id_b, b)| b.samples.cmp(&a.samples).then_with(|| id_a.cmp(id_b)));
+    functions.compact_sort_by(|(id_a, a), (id_b, b)| b.samples.cmp(&a.samples).then_with(|| id_a.cmp(id_b)));
     functions
 }
 

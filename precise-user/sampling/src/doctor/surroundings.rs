@@ -8,6 +8,7 @@ use crate::{
     machine::Root,
     symbols::cgroup::{Cgroups, PerfEventOn},
 };
+use precise_model::CompactSort as _;
 
 /// The surroundings of the PMU, read from /proc and /sys. `None`: unknown.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
@@ -96,7 +97,7 @@ fn governors(root: &Root) -> Vec<String> {
         .filter(|name| name.starts_with("policy"))
         .filter_map(|name| root.read(&format!("{FOLDER}/{name}/scaling_governor")).ok())
         .collect();
-    found.sort();
+    found.compact_sort();
     found.dedup();
     found
 }

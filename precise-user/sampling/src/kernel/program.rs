@@ -11,6 +11,7 @@ use precise_common::{
     ledger::rejected,
     stack::StackSlot,
 };
+use precise_model::CompactSort as _;
 
 use super::{
     bpf::{self, Refused},
@@ -160,7 +161,7 @@ impl Program {
         // A table has a partition for each CPU that the run samples: many virtual machines could
         // have a hundred CPUs more than they have.
         let mut partitions = cpus.to_vec();
-        partitions.sort_unstable();
+        partitions.compact_sort();
         partitions.dedup();
         // CPU numbers index the rows of the ledger. They may have gaps.
         let last = machine.possible.last().max(partitions.last()).copied().unwrap_or(0);

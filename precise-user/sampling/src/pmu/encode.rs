@@ -16,8 +16,8 @@ use super::request::{EventRequest, Exactness, NO_FIELDS, Traits, period};
 use super::sysfs::{Pmu, Pmus, Word};
 use super::terms::{Modifiers, Terms, raw, resolve};
 use super::{amd, generic, intel, tables};
-use precise_model::Vendor;
 use precise_model::suggest::nearest;
+use precise_model::{CompactSort as _, Vendor};
 
 type Result<T> = std::result::Result<T, EncodeError>;
 
@@ -150,7 +150,7 @@ fn unknown_event(name: &str, pmus: &Pmus) -> EncodeError {
     known.extend(own.cloned());
     let listed = pmus.cores().into_iter().flat_map(|pmu| tables::of(pmu, pmus));
     known.extend(listed.map(|event| event.name.to_owned()));
-    known.sort();
+    known.compact_sort();
     known.dedup();
     // A name that this machine cannot sample would only lead to the next error.
     let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);

@@ -1,6 +1,7 @@
 //! Formats the event list as text.
 
 use super::list::{EventGroup, EventList, ListedName};
+use precise_model::CompactSort as _;
 use precise_model::text::wrap_after;
 
 impl EventList {
@@ -36,7 +37,7 @@ impl EventList {
         for group in &self.groups {
             let mut here: Vec<&str> =
                 group.entries.iter().filter_map(|entry| entry.missing.as_deref()).collect();
-            here.sort_unstable();
+            here.compact_sort();
             here.dedup();
             for reason in here {
                 match reasons.iter_mut().find(|(known, _)| *known == reason) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::machine::Root;
-use precise_model::{CpuId, KernelVersion, parse_cpu_list};
+use precise_model::{CompactSort as _, CpuId, KernelVersion, parse_cpu_list};
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
@@ -281,7 +281,7 @@ impl Pmus {
     /// per kind of core of a hybrid CPU. `cpu_core` comes before `cpu_atom`.
     pub fn cores(&self) -> Vec<&Pmu> {
         let mut cores: Vec<&Pmu> = self.pmus.iter().filter(|pmu| pmu.is_core()).collect();
-        cores.sort_by_key(|pmu| pmu.name != "cpu_core");
+        cores.compact_sort_by_key(|pmu| pmu.name != "cpu_core");
         cores
     }
 

@@ -10,7 +10,7 @@ use crate::kernel::event::Rate;
 use crate::kernel::opener::{OpenAnswer, Opener};
 use crate::kernel::sideband::Sideband;
 use crate::machine::Root;
-use precise_model::{format_cpu_list, parse_cpu_list};
+use precise_model::{CompactSort as _, format_cpu_list, parse_cpu_list};
 
 /// How long the run loop waits for the events of a CPU. Later answers are found at the next look.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -92,7 +92,7 @@ impl Cpus {
     pub fn watch(opener: Opener, sideband: &Sideband) -> Self {
         let signs = Signs::open(&Root::default());
         let mut live: Vec<u32> = sideband.cpus().collect();
-        live.sort_unstable();
+        live.compact_sort();
         let seen = signs.look();
         let now = monotonic_ns();
         // A CPU may have gone and come since its events were opened.
@@ -132,7 +132,7 @@ impl Cpus {
             earliest = earliest.min(since);
             (self.suspicious, self.read_ns) = (None, now);
         }
-        gone.sort_unstable();
+        gone.compact_sort();
         gone.dedup();
         for cpu in &gone {
             for event in &mut *events {

@@ -14,7 +14,7 @@ use precise_filter::pattern::Pattern;
 use precise_filter::{
     CgroupMatch, CompileError, Compiled, EventFields, Expr, OptionalFields, ParseError, Resolver, parse,
 };
-use precise_model::TaggedOf;
+use precise_model::{CompactSort as _, TaggedOf};
 
 use super::plan::PlannedEvent;
 
@@ -109,7 +109,7 @@ pub fn wanted_cgroups(texts: &[String]) -> Result<WantedCgroups, CgroupError> {
 
 /// Sorts the paths, and removes duplicates and paths below another one, which add nothing.
 fn topmost(mut paths: Vec<String>) -> Vec<String> {
-    paths.sort();
+    paths.compact_sort();
     paths.dedup();
     let all = paths.clone();
     paths.retain(|path| {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio::task::AbortHandle;
 
 use super::traffic::{Closed, Traffic};
+use precise_model::CompactSort as _;
 
 /// How long an answer is safe from making room for another connection. A page of 50 MB takes half
 /// a second on a line of one gigabit.
@@ -193,7 +194,7 @@ impl State {
     fn older_pages(&self, now: (usize, usize)) -> usize {
         let mut pages: Vec<_> =
             self.open.iter().filter_map(|open| Some(open.answer.as_ref()?.page)).collect();
-        pages.sort_unstable();
+        pages.compact_sort();
         pages.dedup();
         pages.into_iter().filter(|page| *page != now).map(|(_, bytes)| bytes).sum()
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::recent::Recent;
 use precise_filter::pattern::matches;
-use precise_model::Reason;
+use precise_model::{CompactSort as _, Reason};
 
 #[cfg(test)]
 #[path = "cgroup_tests.rs"]
@@ -219,7 +219,7 @@ impl Cgroups {
         let pattern = self.mounted(hierarchy).pattern(pattern);
         let mut found = self.all(hierarchy);
         found.retain(|cgroup| matches(pattern.as_bytes(), cgroup.path.as_bytes()));
-        found.sort_by(|a, b| a.path.cmp(&b.path));
+        found.compact_sort_by(|a, b| a.path.cmp(&b.path));
         found
     }
 

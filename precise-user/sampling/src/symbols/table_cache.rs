@@ -22,6 +22,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 
 use super::code_file::ContentId;
 use crate::reader::unwind::UnwindInfo;
+use precise_model::CompactSort as _;
 use precise_records::record::BuildId;
 
 /// The first bytes of an entry. The last two are the format, which is raised when the same file
@@ -160,7 +161,7 @@ impl TableCache {
                 name.to_str().into_iter().for_each(|name| self.remove(name));
             }
         }
-        entries.sort_unstable_by(|a, b| b.cmp(a));
+        entries.compact_sort_by(|a, b| b.cmp(a));
         let (mut kept_bytes, mut kept_files) = (0_u64, 0);
         for (_, size, name) in entries {
             kept_bytes = kept_bytes.saturating_add(size);

@@ -61,7 +61,7 @@ use super::stats::{MIN_SAMPLES, Samples};
 use super::typing::AccessedField;
 use super::{ViewError, code, trust};
 use precise_code::{FunctionId, Instruction, SourceLine};
-use precise_model::{Capture, Reason};
+use precise_model::{Capture, CompactSort as _, Reason};
 
 /// Options for `precise annotate`.
 #[derive(Clone, Debug, PartialEq)]
@@ -195,8 +195,9 @@ fn annotate_event(
         options.functions.is_empty() || options.functions.iter().any(|name| id.name.contains(name.as_str()))
     };
     let mut found: Vec<_> = found.into_iter().filter(|(id, _)| wanted(id)).collect();
-    found
-        .sort_by(|(id_a, a), (id_b, b)| b.all.samples().order(&a.all.samples()).then_with(|| id_a.cmp(id_b)));
+    found.compact_sort_by(|(id_a, a), (id_b, b)| {
+        b.all.samples().order(&a.all.samples()).then_with(|| id_a.cmp(id_b))
+    });
     let left_out = found.len().saturating_sub(options.limit);
     let timed = event.has_latency;
     let functions = found.into_iter().take(options.limit).map(|(id, sampled)| {
@@ -250,9 +251,9 @@ fn function(
     for (offset, (tally, frames)) in by_offset {
         list(offset, String::new(), frames, Some(tally), code);
     }
-    instructions.sort_by_key(|listed| listed.offset);
+    instructions.compact_sort_by_key(|listed| listed.offset);
     let mut lines: Vec<_> = lines.into_iter().collect();
-    lines.sort_by(|(_, a), (_, b)| b.samples().order(&a.samples()));
+    lines.compact_sort_by(|(_, a), (_, b)| b.samples().order(&a.samples()));
     let lines = lines
         .into_iter()
         .map(|(place, tally)| {

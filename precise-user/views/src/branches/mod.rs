@@ -69,7 +69,8 @@ use precise_code::{BranchKind, FunctionId, Instruction};
 use precise_model::TaggedOf;
 use precise_model::digits::counted;
 use precise_model::{
-    Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
+    Capture, CodeLocation, CompactSort as _, DataLocation, Dimension, EventInfo, Name, NameId, Outcome,
+    Reason, Row,
 };
 use precise_model::{PmuKind, Preset};
 
@@ -294,7 +295,7 @@ fn of_event(
     let (all, mispredicted) = (sum(|tally| tally.branches), sum(|tally| tally.mispredicted));
     let too_few = (all.count < options.min_samples).then_some(options.min_samples);
     let mut sites: Vec<_> = if too_few.is_some() { Vec::new() } else { sites.into_iter().collect() };
-    sites.sort_by(|(key_a, a), (key_b, b)| {
+    sites.compact_sort_by(|(key_a, a), (key_b, b)| {
         let first = b.mispredicted.order(&a.mispredicted).then(b.branches.order(&a.branches));
         first.then_with(|| key_a.cmp(key_b))
     });

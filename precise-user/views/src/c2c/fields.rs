@@ -7,6 +7,7 @@ use super::result::{SharedAccess, SharedLine};
 use super::verdict::SharingVerdict;
 use crate::cache_line::LINE;
 use crate::typing::AccessedField;
+use precise_model::CompactSort as _;
 
 /// Maximum number of sentences about one line.
 const MOST: usize = 3;
@@ -57,7 +58,7 @@ pub(super) fn advice(line: &SharedLine) -> Vec<String> {
             }
         }
     }
-    pairs.sort_by(|(a, text_a), (b, text_b)| b.cmp(a).then_with(|| text_a.cmp(text_b)));
+    pairs.compact_sort_by(|(a, text_a), (b, text_b)| b.cmp(a).then_with(|| text_a.cmp(text_b)));
     pairs.into_iter().take(MOST).map(|(_, text)| text).collect()
 }
 

@@ -16,7 +16,7 @@ use crate::typing::{AccessedField, AccessedFields};
 use crate::weighing::Weighing;
 use precise_model::keys::Key;
 use precise_model::values::RawValue;
-use precise_model::{Capture, CodeLocation, DataLocation, LocationId, Name, Row};
+use precise_model::{Capture, CodeLocation, CompactSort as _, DataLocation, LocationId, Name, Row};
 
 /// Prefixes of the names of memory regions that are always shared between processes. For other
 /// files, the capture does not tell whether a mapping is shared or private.
@@ -126,7 +126,7 @@ impl<'a> CacheLines<'a> {
         }
         let quiet = quiet.iter().filter(|identity| !contended.contains_key(identity)).count();
         let mut contended: Vec<_> = contended.into_iter().collect();
-        contended.sort_by(|(a, x), (b, y)| {
+        contended.compact_sort_by(|(a, x), (b, y)| {
             y.weight.order(&x.weight).then(x.address.cmp(&y.address)).then(a.cmp(b))
         });
         Self { capture, events, contended, quiet }
@@ -332,7 +332,7 @@ fn line(capture: &Capture, found: LineSamples) -> SharedLine {
 /// Returns the bytes that are used; overlapping accesses are joined.
 fn used_bytes(touches: &[Touch], accesses: &[SharedAccess]) -> Vec<SharedBytes> {
     let mut sorted: Vec<&Touch> = touches.iter().collect();
-    sorted.sort_by_key(|touch| touch.offset);
+    sorted.compact_sort_by_key(|touch| touch.offset);
     let mut fields: Vec<(SharedBytes, BTreeSet<u64>, BTreeSet<u64>)> = Vec::new();
     for touch in sorted {
         let end = touch.offset.saturating_add(touch.width.unwrap_or(1));
@@ -476,7 +476,7 @@ pub(crate) fn pairs(lines: &[SharedLine]) -> Vec<ProcessPair> {
         *sum = sum.saturating_add(pair.hitm);
     }
     let mut pairs: Vec<_> = sums.into_iter().map(|(pair, hitm)| ProcessPair { hitm, ..pair }).collect();
-    pairs.sort_by_key(|pair| std::cmp::Reverse(pair.hitm));
+    pairs.compact_sort_by_key(|pair| std::cmp::Reverse(pair.hitm));
     pairs
 }
 

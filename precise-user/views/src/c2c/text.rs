@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use precise_common::hitm::Hitm;
+use precise_model::CompactSort as _;
 
 use crate::c2c::{C2c, SharedAccess, SharedLine, SharingVerdict, WidthFrom};
 use crate::group_table::unranked;
@@ -187,10 +188,10 @@ fn accesses(line: &SharedLine, options: &TextOptions) -> String {
     /// Maximum number of accesses shown for a line. JSON and CSV contain all of them.
     const SHOWN: usize = 12;
     let mut by_weight: Vec<&SharedAccess> = line.accesses.iter().collect();
-    by_weight.sort_by_key(|access| std::cmp::Reverse((access.hitm, access.samples)));
+    by_weight.compact_sort_by_key(|access| std::cmp::Reverse((access.hitm, access.samples)));
     let left_out = by_weight.len().saturating_sub(SHOWN);
     by_weight.truncate(SHOWN);
-    by_weight.sort_by_key(|access| (access.offset, access.writes));
+    by_weight.compact_sort_by_key(|access| (access.offset, access.writes));
     let mut table = Table::new(vec![
         TableColumn::number("  Offset"),
         TableColumn::number("Bytes"),

@@ -45,7 +45,7 @@ use super::{ViewError, needs, trust};
 use precise_model::digits::counted;
 use precise_model::keys::Sort;
 use precise_model::values::Value;
-use precise_model::{Capture, ChainEnd, Dimension, EventInfo, Name};
+use precise_model::{Capture, ChainEnd, CompactSort as _, Dimension, EventInfo, Name};
 
 /// Options for `precise report -g`.
 #[derive(Clone, Debug, PartialEq)]
@@ -274,7 +274,7 @@ impl Sums {
         };
         let mut ends: Vec<_> = self.ends.iter().map(of).collect();
         ends.sort_by_cached_key(|ends| (ends.end, ends.module.as_ref().map(Value::text)));
-        ends.sort_by_key(|ends| std::cmp::Reverse(ends.samples));
+        ends.compact_sort_by_key(|ends| std::cmp::Reverse(ends.samples));
         ends
     }
 }
@@ -309,7 +309,7 @@ fn calls(
     let own = |function: &ChainFunction| of(&sums.exclusive, function);
     let below = |function: &ChainFunction| of(&sums.inclusive, function);
     all.sort_by_cached_key(|(_, f)| (f.function.text(), f.module.text()));
-    all.sort_by(|(a, _), (b, _)| below(b).order(&below(a)).then(own(b).order(&own(a))));
+    all.compact_sort_by(|(a, _), (b, _)| below(b).order(&below(a)).then(own(b).order(&own(a))));
     let wanted = focus(&all, options.function.as_deref(), own);
     let neighbours = |function: ChainFunction, callers: bool| {
         let mut found: Vec<_> = sums
@@ -321,7 +321,7 @@ fn calls(
             })
             .collect();
         found.sort_by_cached_key(|(function, _)| function.as_ref().map(Value::text));
-        found.sort_by(|(_, a), (_, b)| b.order(a));
+        found.compact_sort_by(|(_, a), (_, b)| b.order(a));
         found.truncate(NEIGHBOURS);
         let share = |samples: Samples| samples.share_of(below(&function));
         let neighbour = |(function, samples): (_, Samples)| Neighbour {
@@ -340,7 +340,7 @@ fn calls(
     let kept = if too_few.is_some() { 0 } else { options.limit.unwrap_or(all.len()).min(all.len()) };
     let left_out = if too_few.is_some() { 0 } else { all.len() - kept };
     let mut without: Vec<_> = sums.without.iter().map(|(reason, n)| (Value::Unknown(*reason), *n)).collect();
-    without.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    without.compact_sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
     let notes = notes(&sums, &without, options, wanted.is_empty());
     let ends = sums.ends(capture);
     let functions = all.iter().take(kept).map(|(_, cost)| cost.clone()).collect();
@@ -355,7 +355,7 @@ fn focus<'a>(
 ) -> Vec<&'a (ChainFunction, FunctionCost)> {
     let Some(asked) = asked else {
         let mut hottest: Vec<_> = all.iter().filter(|(_, cost)| cost.exclusive.samples > 0).collect();
-        hottest.sort_by(|(a, _), (b, _)| own(b).order(&own(a)));
+        hottest.compact_sort_by(|(a, _), (b, _)| own(b).order(&own(a)));
         hottest.truncate(HOTTEST);
         return hottest;
     };

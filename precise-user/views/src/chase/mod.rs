@@ -60,7 +60,7 @@ use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, Sourc
 use precise_model::Preset;
 use precise_model::digits::thousands;
 use precise_model::words;
-use precise_model::{Capture, Row};
+use precise_model::{Capture, CompactSort as _, Row};
 
 /// Maximum number of functions whose code is analysed: those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
@@ -293,8 +293,9 @@ fn of_event(
     let no_load = samples.saturating_sub(kept.count);
     let mut without = Without { no_load, nameless: nameless.count, ..Without::default() };
     let mut functions: Vec<_> = functions.into_iter().collect();
-    functions
-        .sort_by(|(id_a, a), (id_b, b)| b.all.samples().order(&a.all.samples()).then_with(|| id_a.cmp(id_b)));
+    functions.compact_sort_by(|(id_a, a), (id_b, b)| {
+        b.all.samples().order(&a.all.samples()).then_with(|| id_a.cmp(id_b))
+    });
     let mut found: Vec<SampledLoad> = Vec::new();
     for (number, (id, sampled)) in functions.into_iter().enumerate() {
         let count = sampled.all.samples().count;
@@ -315,7 +316,7 @@ fn of_event(
     let whole = Whole { loads: all.samples(), timed, all: &all };
     let too_few = (whole.loads.count < options.min_samples).then_some(options.min_samples);
     let (kinds, verdict) = if too_few.is_none() { kinds(&found, &whole) } else { (Vec::new(), None) };
-    found.sort_by(|a, b| {
+    found.compact_sort_by(|a, b| {
         whole.weight(&b.tally).total_cmp(&whole.weight(&a.tally)).then_with(|| a.key().cmp(&b.key()))
     });
     let kept = if too_few.is_some() { 0 } else { options.limit.min(found.len()) };

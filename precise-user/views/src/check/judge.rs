@@ -13,7 +13,7 @@ use crate::stats::{Change, Interval, MIN_SAMPLES, MeasuredNumber, Samples, Z};
 use precise_model::digits::{percent_change, percent_to, thousands};
 use precise_model::keys::Key;
 use precise_model::values::{RawValue, Value};
-use precise_model::{Capture, Row};
+use precise_model::{Capture, CompactSort as _, Row};
 
 /// The largest number of values that an error lists.
 const LISTED: usize = 12;
@@ -226,7 +226,7 @@ pub(crate) fn is_seen(
         }
     }
     let mut seen: Vec<_> = seen.into_iter().collect();
-    seen.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    seen.compact_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let more = if seen.len() > LISTED { " and others" } else { "" };
     let names: Vec<_> = seen.into_iter().take(LISTED).map(|(text, _)| text).collect();
     let list = if names.is_empty() { "no samples".to_owned() } else { names.join(", ") + more };

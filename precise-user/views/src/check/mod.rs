@@ -53,7 +53,7 @@ use super::stats::{self, MIN_SAMPLES, TAIL};
 use super::{ViewError, needs, trust};
 use precise_model::keys::Key;
 use precise_model::values::Value;
-use precise_model::{Capture, Dimension, EventInfo};
+use precise_model::{Capture, CompactSort as _, Dimension, EventInfo};
 
 /// The part of the samples of each capture that must be judged for a pass.
 const MIN_JUDGED: f64 = 0.5;
@@ -365,7 +365,7 @@ fn correct(judgements: &mut [ConditionResult]) {
                 _ => ConditionVerdict::CannotTell,
             };
         }
-        judgement.groups.sort_by(|a, b| {
+        judgement.groups.compact_sort_by(|a, b| {
             let text = |g: &Judged| g.values.iter().map(Value::text).collect::<Vec<_>>();
             let first = b.verdict.cmp(&a.verdict).then(b.samples[1].cmp(&a.samples[1]));
             first.then_with(|| text(a).cmp(&text(b)))

@@ -73,7 +73,7 @@ use super::stats::{MIN_SAMPLES, Share};
 use crate::again::Again;
 use precise_model::digits::counted;
 use precise_model::text::quoted;
-use precise_model::{Capture, Dimension, EventInfo, Joining, PmuKind, Row};
+use precise_model::{Capture, CompactSort as _, Dimension, EventInfo, Joining, PmuKind, Row};
 
 /// Options for `precise explain`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -360,7 +360,7 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
         }
     }
     // The sort is stable: findings with the same ratio stay in the order of the topics.
-    findings[about_trust..].sort_by(|a, b| b.times().total_cmp(&a.times()));
+    findings[about_trust..].compact_sort_by(|a, b| b.times().total_cmp(&a.times()));
     // Another event may have answered what this one cannot.
     let said = |topic| {
         findings.iter().map(|f| f.topic).chain(quiet.iter().map(|q: &Quiet| q.topic)).any(|t| t == topic)

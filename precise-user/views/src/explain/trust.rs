@@ -8,13 +8,13 @@ use crate::stats::Share;
 use crate::trust::{EventTrust, Trust, offline, why_open};
 use precise_model::Counted;
 use precise_model::digits::{percent, thousands};
-use precise_model::{EventInfo, Ledger};
+use precise_model::{CompactSort as _, EventInfo, Ledger};
 
 /// Returns one finding per doubt, worst first.
 pub(crate) fn findings(look: &Look<'_>, trust: &Trust) -> Vec<Finding> {
     let events = look.capture.meta.events.iter().zip(&trust.events);
     let mut findings: Vec<_> = events.flat_map(|(info, trust)| of_event(look, info, trust)).collect();
-    findings.sort_by_key(|finding| finding.topic);
+    findings.compact_sort_by_key(|finding| finding.topic);
     findings
 }
 

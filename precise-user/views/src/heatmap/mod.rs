@@ -56,7 +56,7 @@ use crate::again::Again;
 use crate::{needs, trust};
 use precise_model::digits::{counted, percent, thousands};
 use precise_model::keys::Key;
-use precise_model::{Capture, CpuGap, Dimension, Epoch, EventInfo, Ledger, Row};
+use precise_model::{Capture, CompactSort as _, CpuGap, Dimension, Epoch, EventInfo, Ledger, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
 
@@ -474,7 +474,7 @@ fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
 fn equally_long(epochs: &[Epoch], span: u64) -> bool {
     let length = |epoch: &Epoch| epoch.end_ns.saturating_sub(epoch.start_ns);
     let mut lengths: Vec<u64> = epochs.iter().map(length).collect();
-    lengths.sort_unstable();
+    lengths.compact_sort();
     let (Some(median), Some(longest)) = (lengths.get(lengths.len() / 2), lengths.last()) else { return true };
     let second = lengths.get(1).unwrap_or(median);
     let covered = lengths.iter().fold(0u64, |sum, length| sum.saturating_add(*length));
@@ -487,7 +487,7 @@ fn equally_long(epochs: &[Epoch], span: u64) -> bool {
 fn columns(capture: &Capture, most: usize) -> (Vec<TimeColumn>, Vec<usize>) {
     let epochs = &capture.meta.epochs;
     let mut order: Vec<usize> = (0..epochs.len()).collect();
-    order.sort_by_key(|&e| epochs[e].start_ns);
+    order.compact_sort_by_key(|&e| epochs[e].start_ns);
     let start = order.first().map_or(0, |&e| epochs[e].start_ns);
     let end = epochs.iter().map(|e| e.end_ns).max().unwrap_or(0).max(start.saturating_add(1));
     // If all epochs fit, each gets a column. Otherwise, columns of equally long epochs have the
@@ -542,7 +542,7 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
     }
     let mut gaps: Vec<CpuGap> =
         events.iter().flat_map(|&e| meta.events[e].ledger.gaps.iter().copied()).collect();
-    gaps.sort_unstable_by_key(|gap| (gap.start_ns, gap.cpu));
+    gaps.compact_sort_by_key(|gap| (gap.start_ns, gap.cpu));
     // The events of a run are opened and closed together, but not at the same nanosecond.
     gaps.dedup_by(|next, gap| gap.cpu == next.cpu && next.start_ns < gap.end_ns);
     notes.extend(trust::offline(&gaps));
@@ -551,7 +551,7 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         notes.push(EVENED.to_owned());
     }
     let mut lengths: Vec<u64> = heatmap.columns.iter().map(|c| c.end_ns - c.start_ns).collect();
-    lengths.sort_unstable();
+    lengths.compact_sort();
     if let (Some(&shortest), Some(&longest)) = (lengths.first(), lengths.last())
         && longest as f64 > 1.5 * lengths[lengths.len() / 2] as f64
     {

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::PanelBy;
 use precise_model::digits::thousands;
 use precise_model::text::quoted;
-use precise_model::{Capture, Dimension, Name, NameId, Names, Row};
+use precise_model::{Capture, CompactSort as _, Dimension, Name, NameId, Names, Row};
 
 /// The key that rows of a panel have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ pub(crate) fn panels(
     }
     let mut order: Vec<(PanelKey, u64, String)> =
         groups.into_iter().map(|(key, (all, _, row))| (key, all, title(capture, row, key))).collect();
-    order.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.cmp(&b.2)));
+    order.compact_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.cmp(&b.2)));
 
     let shown = if order.len() > most { most - 1 } else { order.len() };
     let others = order.len() - shown;

@@ -7,7 +7,7 @@ use super::{DEFAULT_ROWS, HeatmapError, YAxis};
 use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::values::RawValue;
-use precise_model::{Capture, DataLocation, Name, NameId, Names, Reason, Row};
+use precise_model::{Capture, CompactSort as _, DataLocation, Name, NameId, Names, Reason, Row};
 
 /// The largest number of address ranges on the axis.
 const MAX_RANGES: usize = 5;
@@ -239,7 +239,7 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> PlacedRows {
         FunctionKey::NoName(module, reason) => (1, text(names, module), reason.words()),
         FunctionKey::NotRecorded(kernel) => (2, if kernel { "kernel" } else { "user" }, ""),
     };
-    order.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| told(a.0).cmp(&told(b.0))));
+    order.compact_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| told(a.0).cmp(&told(b.0))));
     let shown = if order.len() > most { most } else { order.len() };
     let same_name = |function: NameId| {
         order
@@ -292,7 +292,7 @@ fn by_key(capture: &Capture, rows: &[&Row], key: Key, most: usize) -> PlacedRows
         *samples = samples.saturating_add(row.measures.count);
     }
     let mut order: Vec<(RawValue, u64)> = groups.into_iter().collect();
-    order.sort_by(|(key_a, a), (key_b, b)| b.cmp(a).then_with(|| key_a.compare(key_b, capture)));
+    order.compact_sort_by(|(key_a, a), (key_b, b)| b.cmp(a).then_with(|| key_a.compare(key_b, capture)));
     let left_out = order.len().saturating_sub(most);
     order.truncate(most);
     order.reverse();
@@ -352,7 +352,7 @@ fn clusters(capture: &Capture, rows: &[&Row], variables: bool) -> Vec<Cluster> {
         .filter_map(|row| location(capture, row).map(|data| (spot(&capture.names, data, variables), row)))
         .map(|((place, offset), row)| (place, offset, row.measures.count))
         .collect();
-    spots.sort_unstable();
+    spots.compact_sort();
     let mut found: Vec<Cluster> = Vec::new();
     for (place, offset, samples) in spots {
         match found.last_mut() {
@@ -369,7 +369,7 @@ fn clusters(capture: &Capture, rows: &[&Row], variables: bool) -> Vec<Cluster> {
         let Home { base, region, variable } = c.place;
         (base, text(names, region), variable.map(|id| names.get(id)), c.first)
     };
-    found.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| told(a).cmp(&told(b))));
+    found.compact_sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| told(a).cmp(&told(b))));
     found
 }
 

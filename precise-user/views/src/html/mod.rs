@@ -26,8 +26,8 @@ use crate::run_text::sampled;
 use crate::samples;
 use crate::trust::trust;
 use crate::view::{Input, NoAnswer, Section};
-use precise_model::Meta;
 use precise_model::text::quoted;
+use precise_model::{CompactSort as _, Meta};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -54,7 +54,7 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
         sections.extend(view.page(input)?);
     }
     // The sort is stable: sections of one place stay in the order of the registry.
-    sections.sort_by_key(|section| section.place);
+    sections.compact_sort_by_key(|section| section.place);
     let links: String = sections.iter().map(link).collect();
     let main: String = sections.iter().map(|section| html(section) + &numbers(section)).collect();
     let events = capture.meta.events.iter().enumerate();

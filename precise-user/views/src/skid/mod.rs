@@ -68,7 +68,7 @@ use super::stats::{
 };
 use super::{ViewError, trust};
 use precise_code::{FunctionId, Instruction, SourceLine};
-use precise_model::{Capture, EventInfo, PmuKind, Preset, Reason};
+use precise_model::{Capture, CompactSort as _, EventInfo, PmuKind, Preset, Reason};
 
 /// Maximum number of functions whose code is read for their lines: those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
@@ -303,7 +303,7 @@ fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<S
             SkidFunction { id, sides, listing: Err(Reason::NotRecorded), sampled }
         })
         .collect();
-    functions.sort_by_key(|f| std::cmp::Reverse(f.sides[0].count.saturating_add(f.sides[1].count)));
+    functions.compact_sort_by_key(|f| std::cmp::Reverse(f.sides[0].count.saturating_add(f.sides[1].count)));
     for function in functions.iter_mut().take(MAX_FUNCTIONS) {
         function.listing = files.instructions(&function.id);
     }
@@ -423,7 +423,7 @@ fn wrong(
             p,
         });
     }
-    blamed.sort_by(|a, b| {
+    blamed.compact_sort_by(|a, b| {
         b.excess.value.abs().total_cmp(&a.excess.value.abs()).then_with(|| a.function.cmp(&b.function))
     });
     let left_out = blamed.len().saturating_sub(limit);

@@ -9,6 +9,7 @@ use crate::run_text::{header, legend, notes, verdict};
 use crate::skid::{Blamed, FunctionSkid, Skid, SkidPair};
 use crate::stats::{Band, Difference, Transport};
 use precise_code::SourceLine;
+use precise_model::CompactSort as _;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
@@ -143,7 +144,7 @@ fn distances(function: &FunctionSkid, options: &TextOptions) -> String {
         .flat_map(|t| &t.bands)
         .map(|b| (b.from, b.to))
         .collect();
-    bands.sort_by_key(|(from, _)| from.unwrap_or(i64::MIN));
+    bands.compact_sort_by_key(|(from, _)| from.unwrap_or(i64::MIN));
     bands.dedup();
     if bands.is_empty() {
         return out;

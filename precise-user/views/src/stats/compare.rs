@@ -5,6 +5,7 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
 use super::{Histogram, Interval, Samples, Share, change, share::equal_samples};
+use precise_model::CompactSort as _;
 
 /// The number of samples that each of the four cells of a comparison must expect if nothing
 /// changed. Below it, the normal distribution does not approximate the true one (Cochran 1954).
@@ -104,7 +105,7 @@ pub fn latencies(base: &Histogram, new: &Histogram) -> Option<LatencyShift> {
 /// most 5 % of comparisons contain even one mistake.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
+    order.compact_sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     let mut corrected = vec![1.0; p.len()];
     let mut least: f64 = 0.0;
     for (rank, index) in order.into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Whether line information covers enough of the samples for a table of lines.
 
 use crate::render::number::percent;
-use precise_model::{Capture, Name, NameId};
+use precise_model::{Capture, CompactSort as _, Name, NameId};
 use rustc_hash::FxHashMap;
 
 /// The least share of samples with a line for a table of lines.
@@ -35,7 +35,7 @@ pub(super) fn too_few(capture: &Capture) -> Option<String> {
         .map(|(module, count)| (count, capture.names.get(module)))
         .filter(|(_, name)| name.starts_with('/'))
         .collect();
-    files.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    files.compact_sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let names = files.iter().map(|(_, name)| name.rsplit('/').next().unwrap_or(name));
     let names: Vec<&str> = names.take(FILES).collect();
     let mut why = format!(

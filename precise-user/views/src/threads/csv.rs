@@ -2,6 +2,7 @@
 
 use super::{On, Threads};
 use crate::csv::{CsvLines, NOTHING, SHARE, shares};
+use precise_model::CompactSort as _;
 use precise_model::format_cpu_list;
 
 /// Formats one line per thread. CPUs and nodes are in ascending order; unknown values are empty.
@@ -30,7 +31,7 @@ pub fn threads_csv(view: &Threads, separator: &str) -> String {
 /// Formats the numbers of CPUs or nodes as a list such as `0-3,7`.
 pub(super) fn list(places: &[On]) -> String {
     let mut ids: Vec<_> = places.iter().map(|on| on.id).collect();
-    ids.sort_unstable();
+    ids.compact_sort();
     format_cpu_list(&ids)
 }
 

@@ -43,7 +43,7 @@ use super::{ViewError, trust};
 use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::values::{RawValue, Value};
-use precise_model::{Capture, Name, Row};
+use precise_model::{Capture, CompactSort as _, Name, Row};
 
 /// Options for `precise threads`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
     let too_few = (all.count < options.min_samples).then_some(options.min_samples);
     let mut ranked: Vec<_> = threads.into_iter().collect();
     // Sorted by weight; threads of equal weight stay in the order of their ids.
-    ranked.sort_by(|(_, (_, a)), (_, (_, b))| b.all.order(&a.all));
+    ranked.compact_sort_by(|(_, (_, a)), (_, (_, b))| b.all.order(&a.all));
     let shown = if too_few.is_some() { 0 } else { options.limit.min(ranked.len()) };
     let rest = ranked.split_off(shown);
     let rest_samples = rest.iter().fold(0u64, |sum, (_, (_, thread))| sum.saturating_add(thread.all.count));
@@ -241,6 +241,6 @@ fn used(places: &BTreeMap<u32, Samples>, least: u64) -> Option<Used> {
 /// Returns CPUs or nodes, the most used first.
 fn places(places: &BTreeMap<u32, Samples>) -> Vec<On> {
     let mut ranked: Vec<_> = places.iter().collect();
-    ranked.sort_by(|(_, a), (_, b)| b.order(a));
+    ranked.compact_sort_by(|(_, a), (_, b)| b.order(a));
     ranked.into_iter().map(|(id, samples)| On { id: *id, samples: samples.count }).collect()
 }

@@ -68,7 +68,7 @@ use advise::{Language, LayoutAdvice, VisitKey, Visits};
 use check::Bases;
 use precise_model::accesses::{MAX_FUNCTIONS, NO_ACCESS, NO_CODE, NO_FUNCTION, NOT_LOOKED_AT};
 use precise_model::sampled::SampledAccess;
-use precise_model::{Capture, Name, Row};
+use precise_model::{Capture, CompactSort as _, Name, Row};
 
 /// Options for `precise types`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -335,7 +335,7 @@ impl<'a> Sorted<'a> {
             }
         }
         let mut functions: Vec<_> = functions.into_iter().collect();
-        functions.sort_by(|(id_a, (a, _)), (id_b, (b, _))| b.order(a).then_with(|| id_a.cmp(id_b)));
+        functions.compact_sort_by(|(id_a, (a, _)), (id_b, (b, _))| b.order(a).then_with(|| id_a.cmp(id_b)));
         functions.into_iter().map(|(id, (_, at))| (id, at)).collect()
     }
 
@@ -454,7 +454,7 @@ impl<'a> Sorted<'a> {
                 SampledType { advice, ..self.sampled_type(layout, &heat, number, with) }
             })
             .collect();
-        types.sort_by(|a, b| {
+        types.compact_sort_by(|a, b| {
             let weight = |t: &SampledType| t.latency_share.map_or(t.share.value, |share| share.value);
             weight(b).total_cmp(&weight(a)).then_with(|| a.name.cmp(&b.name))
         });
@@ -470,7 +470,7 @@ impl<'a> Sorted<'a> {
                 samples: samples.count,
             })
             .collect();
-        untyped.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.reason.cmp(&b.reason)));
+        untyped.compact_sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.reason.cmp(&b.reason)));
         let typed = self.typed.samples().share_of(whole);
         let left_out = (left_out.len(), rest);
         let notes = Vec::new();

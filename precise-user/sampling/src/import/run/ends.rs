@@ -16,7 +16,9 @@ use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::container::Owners;
 use crate::symbols::{Recorded, SymbolOptions, Symbolizer, table_cache};
 use crate::unwind::UnwindReport;
-use precise_model::{Dimension, EventInfo, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
+use precise_model::{
+    CompactSort as _, Dimension, EventInfo, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list,
+};
 use precise_records::perf_data::{Features, ReadLoss};
 use precise_records::record::sample_bits as bit;
 
@@ -233,6 +235,6 @@ fn nodes(features: &Features) -> Vec<Node> {
         cpus: parse_cpu_list(cpus.trim()).unwrap_or_default(),
     };
     let mut nodes: Vec<_> = features.nodes.iter().map(node).collect();
-    nodes.sort_unstable_by_key(|node| node.id);
+    nodes.compact_sort_by_key(|node| node.id);
     nodes
 }

@@ -1,6 +1,6 @@
 //! The gaps of an event on CPUs that come and go.
 
-use precise_model::CpuGap;
+use precise_model::{CompactSort as _, CpuGap};
 use rustc_hash::FxHashMap;
 
 /// Returns the gap of an event that was enabled on a CPU `since_ns`, and for `enabled_ns` of the
@@ -52,7 +52,7 @@ impl Gaps {
             end_ns: now_ns.max(*start_ns),
         });
         let mut gaps: Vec<CpuGap> = self.closed.iter().copied().chain(open).collect();
-        gaps.sort_unstable_by_key(|gap| (gap.start_ns, gap.cpu));
+        gaps.compact_sort_by_key(|gap| (gap.start_ns, gap.cpu));
         gaps
     }
 }

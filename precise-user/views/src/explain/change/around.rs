@@ -3,6 +3,7 @@
 use super::series::{AccessKind, ColumnSums, Timeline, User};
 use super::when::When;
 use crate::explain::{FindingUnit, Number, thresholds};
+use precise_model::CompactSort as _;
 use precise_model::digits::{percent_to, thousands};
 
 /// A user in a part of the run, and in the rest.
@@ -122,7 +123,7 @@ impl<'a> UserInPart<'a> {
             (inside - outside >= kind.threshold()).then_some((kind, inside, outside))
         });
         let mut risen: Vec<_> = all.collect();
-        risen.sort_by(|a, b| (b.1 - b.2).total_cmp(&(a.1 - a.2)));
+        risen.compact_sort_by(|a, b| (b.1 - b.2).total_cmp(&(a.1 - a.2)));
         risen
     }
 

@@ -14,6 +14,7 @@ pub(super) use series::is_far;
 use super::{CheckAnswer, Finding, Look, Quiet, Topic, Unknown, thresholds};
 use around::{Said, UserInPart};
 use interval::{Deviation, Points, find};
+use precise_model::CompactSort as _;
 use precise_model::digits::{counted, percent_to, thousands};
 use series::{ChangeMeasure, FEWEST, Of, Timeline, timeline, users_of};
 use when::When;
@@ -151,7 +152,7 @@ fn plural(look: &Look<'_>) -> &'static str {
 fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -> Vec<Finding> {
     let by = |wanted: &dyn Fn(ChangeMeasure) -> bool| {
         let mut found: Vec<&Change> = changes.iter().filter(|change| wanted(change.measure)).collect();
-        found.sort_by(|a, b| b.distance.total_cmp(&a.distance));
+        found.compact_sort_by(|a, b| b.distance.total_cmp(&a.distance));
         found
     };
     let slower = by(&|measure| measure != ChangeMeasure::Rate);
@@ -247,9 +248,9 @@ fn others(line: &Timeline, changes: &[Change], change: &Change) -> (Vec<usize>, 
         }
     }
     for list in [&mut ran, &mut changed] {
-        list.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        list.compact_sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         list.dedup_by_key(|(user, ..)| *user);
-        list.sort_by(|a, b| b.1.total_cmp(&a.1));
+        list.compact_sort_by(|a, b| b.1.total_cmp(&a.1));
     }
     changed.retain(|(user, ..)| ran.iter().all(|(runs, ..)| runs != user));
     let users: Vec<usize> = ran.iter().chain(&changed).map(|(user, ..)| *user).collect();

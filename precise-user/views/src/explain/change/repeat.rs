@@ -1,5 +1,6 @@
 //! Activity that comes and goes: whether a series does, and in which columns it is there.
 
+use precise_model::CompactSort as _;
 use std::ops::Range;
 
 /// The shortest stretch that is told apart within or outside of an interval, in columns, if it is
@@ -30,7 +31,7 @@ pub fn statistic(points: &[(f64, f64)]) -> f64 {
 /// Transactions on Systems, Man, and Cybernetics 9 (1979) 62): the side with fewer columns.
 pub fn split(values: &[Option<f64>]) -> Vec<bool> {
     let mut sorted: Vec<f64> = values.iter().flatten().copied().collect();
-    sorted.sort_by(f64::total_cmp);
+    sorted.compact_sort_by(f64::total_cmp);
     let (count, sum) = (sorted.len() as f64, sorted.iter().sum::<f64>());
     let (mut below, mut best, mut threshold) = (0.0, 0.0, f64::INFINITY);
     for (at, pair) in (1..).zip(sorted.windows(2)) {
@@ -107,6 +108,6 @@ fn noise(values: &[Option<f64>]) -> f64 {
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
+    values.compact_sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }

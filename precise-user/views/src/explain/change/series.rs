@@ -2,7 +2,7 @@
 
 use precise_common::data_src::{DataSource, MemoryLevel, Snoop, Tlb};
 use precise_common::latency;
-use precise_model::{Capture, CpuGap, Dimension, Epoch, Name, NameId, Row};
+use precise_model::{Capture, CompactSort as _, CpuGap, Dimension, Epoch, Name, NameId, Row};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -340,7 +340,9 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
     }
     let mut found: Vec<_> = found.into_iter().collect();
     let text = |id| capture.names.get(id);
-    found.sort_by(|(a_id, a), (b_id, b)| b.0.total_cmp(&a.0).then_with(|| text(*a_id).cmp(text(*b_id))));
+    found.compact_sort_by(|(a_id, a), (b_id, b)| {
+        b.0.total_cmp(&a.0).then_with(|| text(*a_id).cmp(text(*b_id)))
+    });
     let others = found.len().saturating_sub(USERS);
     let sum = |found: &[(NameId, (f64, Vec<ColumnSums>))]| found.iter().map(|(_, (sum, _))| sum).sum::<f64>();
     let of_others = sum(found.get(USERS..).unwrap_or_default()) / sum(&found).max(f64::MIN_POSITIVE);

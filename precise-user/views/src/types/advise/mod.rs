@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cache_line::LINE;
 use precise_code::types::{Field, TypeLayout};
+use precise_model::CompactSort as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -332,7 +333,7 @@ fn bootstrap(objects: &[ObjectLines]) -> [MeanLines; 3] {
     }
     let mut result = [MeanLines::default(); 3];
     for ((result, value), mut drawn) in result.iter_mut().zip(whole).zip(drawn) {
-        drawn.sort_by(f64::total_cmp);
+        drawn.compact_sort_by(f64::total_cmp);
         let at = |part: f64| drawn.get((part * (drawn.len() - 1) as f64) as usize).copied().unwrap_or(value);
         *result = MeanLines { value, low: at(0.025), high: at(0.975) };
     }
