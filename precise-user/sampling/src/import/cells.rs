@@ -11,6 +11,7 @@ use precise_common::{
 use rustc_hash::FxHashMap;
 
 use super::{chains::bytes_of, sample::KeptFacts};
+use precise_model::Interner;
 use precise_records::Chains;
 
 /// The maximum number of cells in an epoch: about 64 MiB with their names. An epoch with more cells
@@ -31,11 +32,21 @@ pub(super) struct OfEvent {
     pub stacks: Vec<u64>,
 }
 
+/// What tells the cells of a process apart: the event, the CPU, the key, and the id of the call
+/// chain.
+type Kind = (u16, u32, CellKey, u64);
+
+/// The event, the CPU, the instruction and the data address of a kind, which nearly always tell two
+/// apart, and where the kind is in its table.
+type Ordered = ((u16, u32, u64, u64), usize);
+
 /// The cells of one process.
 #[derive(Debug, Default)]
 pub(super) struct OfProcess {
-    /// The cells by event, CPU, key and id of the call chain.
-    cells: FxHashMap<(u16, u32, CellKey, u64), Cell>,
+    kinds: Vec<Kind>,
+    /// The cell of each kind.
+    cells: Vec<Cell>,
+    places: Interner,
     /// The call chains to which the cells refer.
     chains: Chains,
     /// The times of the first and the last sample, or of its callers if they were taken later.
@@ -47,19 +58,17 @@ impl OfProcess {
     /// Returns the cells of each event in a deterministic order, the time window of their samples,
     /// and their call chains.
     pub fn by_event(self) -> (Vec<OfEvent>, Range<u64>, Chains) {
-        let mut cells: Vec<_> = self.cells.into_iter().collect();
-        cells.sort_unstable_by_key(|(key, _)| *key);
-        let mut events: Vec<OfEvent> = Vec::new();
-        for ((event, cpu, _, stack), cell) in cells {
-            if events.last().is_none_or(|last| last.event != event) {
-                events.push(OfEvent { event, ..OfEvent::default() });
-            }
-            if let Some(last) = events.last_mut() {
-                last.cells.push((cpu as usize, cell));
-                last.stacks.push(stack);
-            }
-        }
-        (events, self.first..self.last.saturating_add(1), self.chains)
+        let Self { kinds, cells, chains, first, last, .. } = self;
+        let start = |(at, (event, cpu, key, _)): (usize, &Kind)| ((*event, *cpu, key.ip, key.address), at);
+        let mut order: Vec<Ordered> = kinds.iter().enumerate().map(start).collect();
+        order.sort_unstable_by(|(a, at_a), (b, at_b)| a.cmp(b).then_with(|| kinds[*at_a].cmp(&kinds[*at_b])));
+        let of_event = |of: &[Ordered]| OfEvent {
+            event: of.first().map_or(0, |((event, ..), _)| *event),
+            cells: of.iter().map(|((_, cpu, ..), at)| (*cpu as usize, cells[*at])).collect(),
+            stacks: of.iter().map(|(_, at)| kinds[*at].3).collect(),
+        };
+        let events = order.chunk_by(|((a, ..), _), ((b, ..), _)| a == b).map(of_event).collect();
+        (events, first..last.saturating_add(1), chains)
     }
 }
 
@@ -82,12 +91,14 @@ impl Cells {
         });
         process.first = process.first.min(time);
         process.last = process.last.max(time).max(callers_at);
-        let made = &mut self.made;
         let stack = facts.chain.known().map_or(none::NOT_TAKEN, |chain| chain.id);
-        let cell = process.cells.entry((facts.event, facts.cpu, facts.key, stack)).or_insert_with(|| {
-            *made += 1;
-            Cell { key: facts.key, ..Cell::default() }
-        });
+        let kind = (facts.event, facts.cpu, facts.key, stack);
+        let at = process.places.intern(&mut process.kinds, kind) as usize;
+        if at == process.cells.len() {
+            self.made += 1;
+            process.cells.push(Cell { key: facts.key, ..Cell::default() });
+        }
+        let cell = &mut process.cells[at];
         cell.count += 1;
         cell.period_sum = cell.period_sum.saturating_add(facts.period);
         cell.latency_sum = cell.latency_sum.saturating_add(facts.latency.into());

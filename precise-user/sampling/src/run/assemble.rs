@@ -57,7 +57,9 @@ pub struct Assembler {
     named: Capture,
     kernel_images: KernelImages,
     code_ids: FxHashMap<CodeKey, LocationId>,
-    data_ids: FxHashMap<(u64, u64), LocationId>,
+    /// The image and the address of each data location, in the order of their ids.
+    data_keys: Vec<(u64, u64)>,
+    data_ids: Interner,
     stack_ids: Interner,
     /// What the code says about the return addresses of chains, so that each is read only once.
     return_sites: FxHashMap<CodeKey, Option<ReturnSite>>,
@@ -128,7 +130,8 @@ impl Assembler {
             named,
             kernel_images: KernelImages::default(),
             code_ids: FxHashMap::default(),
-            data_ids: FxHashMap::default(),
+            data_keys: Vec::new(),
+            data_ids: Interner::default(),
             stack_ids: Interner::default(),
             return_sites: FxHashMap::default(),
             symbolizer: None,
@@ -202,6 +205,7 @@ impl Assembler {
         self.stack_ids.clear();
         self.return_sites.clear();
         self.code_ids.clear();
+        self.data_keys.clear();
         self.data_ids.clear();
         // They are looked up again for each epoch.
         self.named.meta.owners.clear();
@@ -265,11 +269,11 @@ impl Assembler {
             } else {
                 query.mapping.as_ref().map_or(!0, |mapped: &Mapped| mapped.generation)
             };
-            let next = (self.named.data.len() + self.awaited.data + queries.len()) as LocationId;
-            *id = Some(*self.data_ids.entry((space, address)).or_insert_with(|| {
+            let known = self.data_keys.len();
+            *id = Some(self.data_ids.intern(&mut self.data_keys, (space, address)));
+            if self.data_keys.len() > known {
                 queries.push(query);
-                next
-            }));
+            }
         }
         (ids, queries)
     }

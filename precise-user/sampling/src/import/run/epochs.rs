@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use super::{ImportRun, MAX_REMEMBERED, MAX_ROWS, unwritten};
+use super::{ImportRun, MAX_REMEMBERED, MAX_ROWS, parts, unwritten};
 use crate::error::SamplingError;
 use crate::import::cells::{OfEvent, OfProcess};
 use crate::run::assemble::{BegunRows, EpochCells};
 use precise_capture::fold::add_up;
-use precise_model::{Epoch, EventInfo, Row};
+use precise_model::{Epoch, Row};
 
 /// The maximum number of cells whose names were asked for and that are not written. About 20 MiB
 /// with their names; their names take longer than writing what the writer compresses at once.
@@ -33,8 +33,6 @@ struct EpochOver {
     rows: Vec<Row>,
     /// The number of epochs up to this one.
     epochs: usize,
-    /// What the capture says when it ends with this epoch.
-    events: Vec<EventInfo>,
     start_unix_ns: u64,
 }
 
@@ -94,8 +92,8 @@ impl ImportRun<'_> {
             start_ns: self.clock.begin.saturating_sub(start),
             end_ns: end.saturating_sub(start),
         });
-        let (epochs, events, start_unix_ns) = (self.epochs.len(), self.infos(), self.start_unix_ns());
-        self.waiting.over.push_back(EpochOver { begun, rows, epochs, events, start_unix_ns });
+        let (epochs, start_unix_ns) = (self.epochs.len(), self.start_unix_ns());
+        self.waiting.over.push_back(EpochOver { begun, rows, epochs, start_unix_ns });
         self.processes.forget_before(self.clock.begin);
         while self.waiting.cells > MAX_WAITING {
             self.write_oldest()?;
@@ -122,10 +120,13 @@ impl ImportRun<'_> {
 
     /// Waits for the names of the first epoch that is over, and writes it.
     fn write_oldest(&mut self) -> Result<(), SamplingError> {
+        // Rows refer to events by their indexes, which stay.
+        let known = self.naming.as_mut().map_or(0, |(assembler, _)| assembler.named().meta.events.len());
+        let more_events = (known != parts(&self.events).count()).then(|| self.infos());
         let (Some(over), Some((assembler, _))) = (self.waiting.over.pop_front(), &mut self.naming) else {
             return Ok(());
         };
-        let EpochOver { begun, mut rows, epochs, events, start_unix_ns } = over;
+        let EpochOver { begun, mut rows, epochs, start_unix_ns } = over;
         for begun in &begun {
             self.waiting.cells -= begun.cells();
             rows.extend(assembler.finish_rows(begun));
@@ -134,10 +135,12 @@ impl ImportRun<'_> {
         add_up(&mut rows);
         self.written += rows.len() as u64;
         let named = assembler.named();
-        named.meta.epochs.clear();
-        named.meta.epochs.extend(self.epochs.iter().take(epochs));
+        let known = &mut named.meta.epochs;
+        known.extend(self.epochs.get(known.len()..epochs).unwrap_or_default());
         named.meta.start_unix_ns = start_unix_ns;
-        named.meta.events = events;
+        if let Some(events) = more_events {
+            named.meta.events = events;
+        }
         self.writer.append_epoch(named, &rows).map_err(unwritten)
     }
 }
