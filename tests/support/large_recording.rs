@@ -24,6 +24,8 @@ const ADDRESS: usize = 8 + 3 * 8;
 /// The position of the records' size in the header of a file.
 const DATA: usize = 40;
 const FEATURES: std::ops::Range<usize> = 72..104;
+/// `HEADER_SAMPLE_TIME`: the times of the first and the last sample.
+const SAMPLE_TIME: usize = 21;
 
 /// How large a recording is.
 #[derive(Clone, Copy, Debug)]
@@ -104,11 +106,18 @@ pub fn write(path: &Path, size: Size, addresses: Addresses) -> Result<u64> {
         out.write_all(&[ROUND as u8, 0, 0, 0, 0, 0, 8, 0])?;
     }
     // The table of sections after the records contains positions in the file.
-    let sections: u32 = recording[FEATURES].iter().map(|byte| byte.count_ones()).sum();
+    let bits = &recording[FEATURES];
+    let present = (0..bits.len() * 8).filter(|bit| bits[bit / 8] >> (bit % 8) & 1 == 1);
     let mut tail = recording[begin + length..].to_vec();
-    for entry in tail.chunks_mut(16).take(sections as usize) {
-        let place = u64::from_le_bytes(entry[..8].try_into()?) + grown - length as u64;
-        entry[..8].copy_from_slice(&place.to_le_bytes());
+    for (index, feature) in present.enumerate() {
+        let place = word(begin + length + index * 16)?;
+        let moved = place + grown - length as u64;
+        tail[index * 16..][..8].copy_from_slice(&moved.to_le_bytes());
+        if feature == SAMPLE_TIME {
+            let last = place as usize + 8;
+            let later = word(last)? + (times - 1) * span;
+            tail[last - begin - length..][..8].copy_from_slice(&later.to_le_bytes());
+        }
     }
     out.write_all(&tail)?;
     out.flush()?;

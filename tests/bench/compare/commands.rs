@@ -13,15 +13,19 @@ pub enum Filter {
     RejectsAll,
 }
 
-/// Returns the command that samples each page fault.
-pub fn by_fault(setting: &Setting, tool: Tool, filter: Filter) -> Vec<String> {
+/// Returns the command that samples one of `period` page faults.
+pub fn by_fault(setting: &Setting, tool: Tool, period: u32, filter: Filter) -> Vec<String> {
     match tool {
         Tool::Precise => {
-            let text = "record -q -a -e page-faults -c 1 --by ip,cgroup,process --duration 300s -o x.parquet";
-            filtered(setting.command(tool, text), filter)
+            let text = format!(
+                "record -q -a -e page-faults -c {period} --by ip,cgroup,process --duration 300s -o x.parquet"
+            );
+            filtered(setting.command(tool, &text), filter)
         }
-        Tool::Bpftrace | Tool::EmptyProgram => script(tool, "software:page-faults:1", filter),
-        _ => words("perf record -q -a -e page-faults -c 1 -o perf.data"),
+        Tool::Bpftrace | Tool::EmptyProgram => {
+            script(tool, &format!("software:page-faults:{period}"), filter)
+        }
+        _ => words(&format!("perf record -q -a -e page-faults -c {period} -o perf.data")),
     }
 }
 

@@ -18,27 +18,58 @@ use super::work::Load;
 /// A rate at which all that the program touches is cold.
 const HERTZ: u32 = 10_000;
 
-/// Returns the questions of this chapter.
-pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
-    let ways = [(Filter::None, "added"), (Filter::RejectsAll, "rejected")];
-    let faults = ways.map(|(filter, what)| {
-        let title = format!("A page fault after the other, {what}");
-        asked(setting, &title, Load::Faults, |tool| by_fault(setting, tool, filter))
-    });
-    let timers = ways.map(|(filter, what)| {
-        let title = format!("A timer of {} kHz beside cache misses, {what}", HERTZ / 1000);
-        let command = |tool| by_timer(setting, tool, HERTZ, filter, "--overhead off ");
-        asked(setting, &title, Load::Memory, command)
-    });
-    faults.into_iter().chain(timers).collect()
+/// What the reader must know where all programs are at a perf event.
+const AT_EVENTS: &str =
+    "Each run as the kernel accounts it, which itself takes most of the time of an empty program.";
+/// The same of page faults, each of which is sampled.
+const AT_TRACEPOINTS: &str = "\
+    Each run as the kernel accounts it, which itself takes most of the time of an empty program. \
+    precise's program is at tracepoints, and reads what the others are given at a perf event.";
+
+/// What is asked: beside which load, and how each contender samples.
+struct Asked<'a> {
+    title: &'a str,
+    note: &'static str,
+    load: Load,
+    command: &'a dyn Fn(Tool, Filter) -> Vec<String>,
 }
 
-fn asked(setting: &Rc<Setting>, title: &str, load: Load, command: impl Fn(Tool) -> Vec<String>) -> Question {
-    let note = "Each run as the kernel accounts it, which itself takes most of the time of an empty program.";
-    let question = Question::new(title, "ns per run", note);
-    [Tool::EmptyProgram, Tool::Precise, Tool::Bpftrace].into_iter().fold(question, |question, tool| {
-        let setting = Rc::clone(setting);
-        question.with(tool, vec![command(tool)], move |commands| run_time(&setting, tool, commands, load))
+/// Returns the questions of this chapter.
+pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
+    let timer = format!("A timer of {} kHz beside cache misses", HERTZ / 1000);
+    let asked = [
+        Asked {
+            title: "A page fault after the other",
+            note: AT_TRACEPOINTS,
+            load: Load::Faults,
+            command: &|tool, filter| by_fault(setting, tool, 1, filter),
+        },
+        Asked {
+            title: "Every second page fault",
+            note: AT_EVENTS,
+            load: Load::Faults,
+            command: &|tool, filter| by_fault(setting, tool, 2, filter),
+        },
+        Asked {
+            title: &timer,
+            note: AT_EVENTS,
+            load: Load::Memory,
+            command: &|tool, filter| by_timer(setting, tool, HERTZ, filter, "--overhead off "),
+        },
+    ];
+    asked.iter().flat_map(|asked| ask(setting, asked)).collect()
+}
+
+/// Returns the questions about samples that are added, and about samples that are rejected.
+fn ask(setting: &Rc<Setting>, asked: &Asked<'_>) -> [Question; 2] {
+    let Asked { title, note, load, command } = *asked;
+    [(Filter::None, "added"), (Filter::RejectsAll, "rejected")].map(|(filter, what)| {
+        let question = Question::new(format!("{title}, {what}"), "ns per run", note);
+        [Tool::EmptyProgram, Tool::Precise, Tool::Bpftrace].into_iter().fold(question, |question, tool| {
+            let setting = Rc::clone(setting);
+            let command = vec![command(tool, filter)];
+            question.with(tool, command, move |commands| run_time(&setting, tool, commands, load))
+        })
     })
 }
 

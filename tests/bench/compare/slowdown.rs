@@ -16,7 +16,7 @@ pub fn faults(setting: &Rc<Setting>) -> Vec<Question> {
     let faults = |title, note, filter, tools: &[Tool]| {
         let question = slowed(setting, title, note, Load::Faults);
         tools.iter().fold(question, |question, tool| {
-            profiled(setting, question, Load::Faults, *tool, by_fault(setting, *tool, filter))
+            profiled(setting, question, Load::Faults, *tool, by_fault(setting, *tool, 1, filter))
         })
     };
     let note = "A program that does nothing shows what the kernel itself takes for a sample of a perf event. \

@@ -141,7 +141,7 @@ fn answer(setting: &Rc<Setting>) -> Question {
     let report = words("perf report --stdio -s comm,sym -i perf.data");
     let script = "software:page-faults:1 { @[comm, ustack(1)] = count(); }";
     let bpftrace = ["bpftrace", "-e", script].map(str::to_owned).to_vec();
-    let commands = [Tool::Precise, Tool::Perf].map(|tool| (tool, by_fault(setting, tool, Filter::None)));
+    let commands = [Tool::Precise, Tool::Perf].map(|tool| (tool, by_fault(setting, tool, 1, Filter::None)));
     commands.into_iter().chain([(Tool::Bpftrace, bpftrace)]).fold(question, |question, (tool, command)| {
         let after = (tool == Tool::Perf).then(|| report.clone());
         let (setting, commands) = (Rc::clone(setting), [command].into_iter().chain(after).collect());
