@@ -1,6 +1,7 @@
 //! Rendering of results as text, JSON, CSV and pictures. Nothing here looks at the terminal: the
 //! caller passes its width and its colours.
 
+mod bars;
 mod fonts;
 mod letters;
 pub mod number;

@@ -1,27 +1,36 @@
-//! The shapes of an SVG, each as an outline to fill, so that a part of the picture can be painted
-//! without looking at what is not in it.
+//! The shapes of an SVG, each as rectangles or as an outline to fill, so that a part of the picture
+//! can be painted without looking at what is not in it.
 
 use tiny_skia::{FillRule, Paint, Path, PathStroker, Pixmap, Transform};
 use usvg::{Group, Node, Opacity, Tree};
 
+use super::bars::Bars;
 use super::plot::PlotError;
 
-/// An outline, and how to fill it.
-pub(super) struct Shape {
-    outline: Path,
-    rule: FillRule,
-    paint: Paint<'static>,
+/// What is painted in one colour.
+pub(super) enum Shape {
+    Bars(Bars),
+    /// An outline, and how to fill it.
+    Outline {
+        outline: Path,
+        rule: FillRule,
+        paint: Paint<'static>,
+    },
 }
 
 impl Shape {
     /// Paints what of the shape is in a band of the picture whose first row is `top`.
     pub(super) fn paint(&self, band: &mut Pixmap, top: u32) {
-        let bounds = self.outline.bounds();
+        let (outline, rule, paint) = match self {
+            Self::Bars(bars) => return bars.paint(band, top),
+            Self::Outline { outline, rule, paint } => (outline, *rule, paint),
+        };
+        let bounds = outline.bounds();
         let (top, bottom) = (top as f32, (top + band.height()) as f32);
         // The edge of a letter shades the pixel next to it.
         if bounds.bottom() + 1.0 >= top && bounds.top() - 1.0 <= bottom {
             let place = Transform::from_translate(0.0, -top);
-            band.fill_path(&self.outline, &self.paint, self.rule, place, None);
+            band.fill_path(outline, paint, rule, place, None);
         }
     }
 }
@@ -60,32 +69,54 @@ fn add_group(group: &Group, opacity: f32, scale: f32, found: &mut Vec<Shape>) ->
 /// Adds the inside of a path, and then its line.
 fn add_path(path: &usvg::Path, opacity: f32, scale: f32, found: &mut Vec<Shape>) -> Result<(), PlotError> {
     let place = path.abs_transform().post_scale(scale, scale);
-    let mut add = |outline: Option<Path>, rule, colour: &usvg::Paint, own: Opacity| {
-        let usvg::Paint::Color(colour) = colour else { return Err(unknown("a gradient")) };
-        let mut paint = Paint::default();
-        let alpha = Opacity::new_clamped(own.get() * opacity).to_u8();
-        paint.set_color_rgba8(colour.red, colour.green, colour.blue, alpha);
-        paint.anti_alias = path.rendering_mode().use_shape_antialiasing();
-        let outline = outline.and_then(|outline| outline.transform(place));
-        found.extend(outline.map(|outline| Shape { outline, rule, paint }));
-        Ok(())
-    };
     if let Some(fill) = path.fill() {
+        let colour = colour(fill.paint(), fill.opacity(), opacity)?;
         let rule = match fill.rule() {
             usvg::FillRule::NonZero => FillRule::Winding,
             usvg::FillRule::EvenOdd => FillRule::EvenOdd,
         };
-        add(Some(path.data().clone()), rule, fill.paint(), fill.opacity())?;
+        found.extend(match Bars::of_fill(path.data(), place, colour) {
+            Some(bars) => Some(Shape::Bars(bars)),
+            None => outlined(path.data().clone(), place, rule, colour, path),
+        });
     }
     if let Some(stroke) = path.stroke() {
         if stroke.dasharray().is_some() {
             return Err(unknown("a dashed line"));
         }
-        let precision = PathStroker::compute_resolution_scale(&place);
-        let outline = path.data().stroke(&stroke.to_tiny_skia(), precision);
-        add(outline, FillRule::Winding, stroke.paint(), stroke.opacity())?;
+        let colour = colour(stroke.paint(), stroke.opacity(), opacity)?;
+        found.extend(match Bars::of_stroke(path.data(), stroke, place, colour) {
+            Some(bars) => Some(Shape::Bars(bars)),
+            None => {
+                let precision = PathStroker::compute_resolution_scale(&place);
+                let outline = path.data().stroke(&stroke.to_tiny_skia(), precision);
+                outline.and_then(|outline| outlined(outline, place, FillRule::Winding, colour, path))
+            }
+        });
     }
     Ok(())
+}
+
+/// Returns red, green, blue and opacity of what is painted, which has `own` opacity within a group
+/// of this `opacity`.
+fn colour(paint: &usvg::Paint, own: Opacity, opacity: f32) -> Result<[u8; 4], PlotError> {
+    let usvg::Paint::Color(colour) = paint else { return Err(unknown("a gradient")) };
+    let alpha = Opacity::new_clamped(own.get() * opacity).to_u8();
+    Ok([colour.red, colour.green, colour.blue, alpha])
+}
+
+/// Returns the inside of an outline of a path; `None` if there is nothing to paint.
+fn outlined(
+    outline: Path,
+    place: Transform,
+    rule: FillRule,
+    [red, green, blue, alpha]: [u8; 4],
+    path: &usvg::Path,
+) -> Option<Shape> {
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(red, green, blue, alpha);
+    paint.anti_alias = path.rendering_mode().use_shape_antialiasing();
+    Some(Shape::Outline { outline: outline.transform(place)?, rule, paint })
 }
 
 fn unknown(what: &str) -> PlotError {
