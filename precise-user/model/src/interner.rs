@@ -45,18 +45,40 @@ impl Interner {
 
     /// Returns the index of an item, which is added to the table if it is new.
     pub fn intern<T: Eq + Hash>(&mut self, table: &mut Vec<T>, item: T) -> u32 {
-        let hash = FxBuildHasher.hash_one(&item);
-        let new = Place { hash: (hash ^ hash >> 32) as u32, index: table.len() as u32 };
-        let same = |place: &Place| place.hash == new.hash && table.get(place.index as usize) == Some(&item);
-        if let Some(place) = self.places.find(new.hash(), same) {
-            return place.index;
+        let index = self.index(&item, table.len(), |index| table.get(index) == Some(&item));
+        if index as usize != table.len() {
+            return index;
         }
-        self.places.insert_unique(new.hash(), new, Place::hash);
         // By an eighth, not twice as much as before: tables of addresses have millions of items.
         if table.len() == table.capacity() {
             table.reserve_exact((table.len() / 8).max(16));
         }
         table.push(item);
+        index
+    }
+
+    /// Returns the index of an item in a table of `len` items, which may be in parts; `is_at` says
+    /// whether it is at an index. If the item is new, this is `len`, and the item must be added.
+    ///
+    /// ```
+    /// // Pairs, one after the other.
+    /// let (mut interner, mut table) = (precise_model::Interner::default(), vec![1, 2, 3, 4]);
+    /// let mut index = |pair: &[u8], table: &[u8]| {
+    ///     interner.index(&pair, table.len() / 2, |index| &table[2 * index..][..2] == pair)
+    /// };
+    /// assert_eq!(index(&[5, 6], &table), 2);
+    /// table.extend([5, 6]);
+    /// assert_eq!(index(&[5, 6], &table), 2);
+    /// assert_eq!(index(&[7, 8], &table), 3);
+    /// ```
+    pub fn index<T: Hash>(&mut self, item: &T, len: usize, mut is_at: impl FnMut(usize) -> bool) -> u32 {
+        let hash = FxBuildHasher.hash_one(item);
+        let new = Place { hash: (hash ^ hash >> 32) as u32, index: len as u32 };
+        let same = |place: &Place| place.hash == new.hash && is_at(place.index as usize);
+        if let Some(place) = self.places.find(new.hash(), same) {
+            return place.index;
+        }
+        self.places.insert_unique(new.hash(), new, Place::hash);
         new.index
     }
 

@@ -11,7 +11,7 @@ use super::thread_names::name_threads;
 use super::weighing::Weighing;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{RawValue, Value};
-use precise_model::{Capture, Measures, Row};
+use precise_model::{Capture, Interner, Measures, Row};
 
 /// The groups of one event.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
@@ -186,36 +186,49 @@ impl Rank {
 
 /// Values by key. A key that is known already is looked up without a list of its own.
 struct ByKey<T> {
-    places: FxHashMap<Vec<RawValue>, usize>,
+    /// The number of values of each key.
+    width: usize,
+    /// The values of all keys, in the order in which they were met.
+    keys: Vec<RawValue>,
     values: Vec<T>,
+    places: Interner,
 }
 
 impl<T: Default> ByKey<T> {
-    fn new() -> Self {
-        Self { places: FxHashMap::default(), values: Vec::new() }
+    fn new(by: &[Key]) -> Self {
+        Self { width: by.len(), keys: Vec::new(), values: Vec::new(), places: Interner::default() }
     }
 
     /// Returns the value of a key, which is added if it is new.
     fn of(&mut self, key: &[RawValue]) -> &mut T {
-        let place = match self.places.get(key) {
-            Some(place) => *place,
-            None => {
-                self.places.insert(key.to_vec(), self.values.len());
-                self.values.push(T::default());
-                self.values.len() - 1
-            }
-        };
-        &mut self.values[place]
+        let Self { width, keys, values, places } = self;
+        let is_at = |place: usize| keys.get(place * *width..(place + 1) * *width) == Some(key);
+        let place = places.index(&key, values.len(), is_at) as usize;
+        if place == values.len() {
+            keys.extend_from_slice(key);
+            values.push(T::default());
+        }
+        &mut values[place]
     }
 
     fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Returns the keys and their values, in no order.
-    fn into_all(self) -> impl Iterator<Item = (Vec<RawValue>, T)> {
-        let Self { places, mut values } = self;
-        places.into_iter().map(move |(key, place)| (key, std::mem::take(&mut values[place])))
+    /// Returns the key at a place.
+    fn key(&self, place: usize) -> &[RawValue] {
+        &self.keys[place * self.width..][..self.width]
+    }
+
+    /// Returns the keys and their values.
+    fn all(&self) -> impl Iterator<Item = (&[RawValue], &T)> {
+        self.values.iter().enumerate().map(|(place, value)| (self.key(place), value))
+    }
+
+    /// Returns the keys and their values.
+    fn into_map(mut self) -> FxHashMap<Vec<RawValue>, T> {
+        let values = std::mem::take(&mut self.values);
+        values.into_iter().enumerate().map(|(place, value)| (self.key(place).to_vec(), value)).collect()
     }
 }
 
@@ -242,14 +255,14 @@ impl<'a> Grouping<'a> {
     /// Sums the rows for which `keep` returns true, by key and in total.
     pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (FxHashMap<Vec<RawValue>, Sum>, Sum) {
         let weighing = self.weighing();
-        let (mut groups, mut whole) = (ByKey::<Sum>::new(), Sum::default());
+        let (mut groups, mut whole) = (ByKey::<Sum>::new(self.by), Sum::default());
         let mut key = Vec::with_capacity(self.by.len());
         for row in self.rows().filter(|row| keep(row)) {
             self.fill(&mut key, row);
             groups.of(&key).add(row, weighing);
             whole.add(row, weighing);
         }
-        (groups.into_all().collect(), whole)
+        (groups.into_map(), whole)
     }
 
     /// Returns the groups of the rows for which `keep` returns true, in order.
@@ -293,7 +306,7 @@ impl<'a> Grouping<'a> {
     /// which takes several times as much: there may be as many groups as samples.
     fn first(&self, limit: usize, mut keep: impl FnMut(&Row) -> bool) -> Parts {
         let weighing = self.weighing();
-        let mut ranks = ByKey::<Rank>::new();
+        let mut ranks = ByKey::<Rank>::new(self.by);
         let mut key = Vec::with_capacity(self.by.len());
         for row in self.rows().filter(|row| keep(row)) {
             self.fill(&mut key, row);
@@ -307,10 +320,18 @@ impl<'a> Grouping<'a> {
             first.sort_by(|(key_a, a), (key_b, b)| self.compare((key_a, a), (key_b, b)));
             first.truncate(limit);
         };
-        for group in ranks.into_all() {
-            first.push(group);
+        let mut last = None;
+        for group in ranks.all() {
+            // Most groups are behind the last of the first so far.
+            let last_so_far = last.and_then(|at: usize| first.get(at));
+            if last_so_far.is_some_and(|(key, rank)| self.compare(group, (key, rank)).is_gt()) {
+                continue;
+            }
+            let (key, rank) = group;
+            first.push((key.to_vec(), *rank));
             if first.len() >= limit.saturating_mul(2).max(1024) {
                 cut(&mut first);
+                last = limit.checked_sub(1);
             }
         }
         cut(&mut first);
