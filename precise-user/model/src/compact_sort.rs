@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 /// The sorts of the standard library are compiled for each type of item and each comparison, which
 /// is 5 kB of code each time, and precise sorts in a hundred places. Here, only the comparison and
 /// the exchange of two items are compiled for each of them. That takes about twice as long, so what
-/// is sorted by the million (rows, cells, symbols) is sorted by the standard library.
+/// comes by the million (rows, cells, symbols, groups of any key) is for the standard library.
 ///
 /// ```
 /// use precise_model::CompactSort as _;

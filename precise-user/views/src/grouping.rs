@@ -226,7 +226,7 @@ impl<T: Default> ByKey<T> {
     }
 
     /// Returns the keys and their values.
-    fn into_map(mut self) -> FxHashMap<Vec<RawValue>, T> {
+    fn into_all(mut self) -> Vec<(Vec<RawValue>, T)> {
         let values = std::mem::take(&mut self.values);
         values.into_iter().enumerate().map(|(place, value)| (self.key(place).to_vec(), value)).collect()
     }
@@ -253,7 +253,7 @@ impl<'a> Grouping<'a> {
     }
 
     /// Sums the rows for which `keep` returns true, by key and in total.
-    pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (FxHashMap<Vec<RawValue>, Sum>, Sum) {
+    pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (Vec<(Vec<RawValue>, Sum)>, Sum) {
         let weighing = self.weighing();
         let (mut groups, mut whole) = (ByKey::<Sum>::new(self.by), Sum::default());
         let mut key = Vec::with_capacity(self.by.len());
@@ -262,7 +262,7 @@ impl<'a> Grouping<'a> {
             groups.of(&key).add(row, weighing);
             whole.add(row, weighing);
         }
-        (groups.into_map(), whole)
+        (groups.into_all(), whole)
     }
 
     /// Returns the groups of the rows for which `keep` returns true, in order.
@@ -293,8 +293,7 @@ impl<'a> Grouping<'a> {
 
     /// Returns the sums of all groups, of which the first are kept.
     fn all(&self, keep: impl FnMut(&Row) -> bool) -> Parts {
-        let (groups, whole) = self.sums(keep);
-        let mut groups: Vec<_> = groups.into_iter().collect();
+        let (mut groups, whole) = self.sums(keep);
         self.sort(&mut groups);
         let others = groups.split_off(self.limit.unwrap_or(groups.len()).min(groups.len()));
         let mut rest = Sum::default();

@@ -126,7 +126,7 @@ impl Failures {
 mod tests {
     use super::*;
 
-    /// Prints the output of a run of two tests, of which one fails, and exits as it does.
+    /// Prints what two tests print, one of which fails, and exits with the status of such a run.
     const FAILED: &str = "printf 'running 2 tests\ntest a ... FAILED\ntest b ... ok\n\nfailures:\n\n\
 ---- a stdout ----\nError: it is 3\n\nStack backtrace:\n   0: main\n\n\nfailures:\n    a\n\ntest result: FAILED. 1 passed; 1 failed\n\n\
 running 0 tests\n'; exit 101";

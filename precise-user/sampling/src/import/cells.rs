@@ -32,20 +32,34 @@ pub(super) struct OfEvent {
     pub stacks: Vec<u64>,
 }
 
+/// A cell of one CPU, whose samples have the same event and call chain.
+#[derive(Debug)]
+struct Counted {
+    event: u16,
+    cpu: u32,
+    stack: u64,
+    cell: Cell,
+}
+
 /// What tells the cells of a process apart: the event, the CPU, the key, and the id of the call
 /// chain.
 type Kind = (u16, u32, CellKey, u64);
 
-/// The event, the CPU, the instruction and the data address of a kind, which nearly always tell two
-/// apart, and where the kind is in its table.
+impl Counted {
+    fn kind(&self) -> Kind {
+        (self.event, self.cpu, self.cell.key, self.stack)
+    }
+}
+
+/// The event, the CPU, the instruction and the data address of a cell, which nearly always tell two
+/// apart, and where the cell is in its table.
 type Ordered = ((u16, u32, u64, u64), usize);
 
 /// The cells of one process.
 #[derive(Debug, Default)]
 pub(super) struct OfProcess {
-    kinds: Vec<Kind>,
-    /// The cell of each kind.
-    cells: Vec<Cell>,
+    /// One of each kind.
+    cells: Vec<Counted>,
     places: Interner,
     /// The call chains to which the cells refer.
     chains: Chains,
@@ -58,14 +72,17 @@ impl OfProcess {
     /// Returns the cells of each event in a deterministic order, the time window of their samples,
     /// and their call chains.
     pub fn by_event(self) -> (Vec<OfEvent>, Range<u64>, Chains) {
-        let Self { kinds, cells, chains, first, last, .. } = self;
-        let start = |(at, (event, cpu, key, _)): (usize, &Kind)| ((*event, *cpu, key.ip, key.address), at);
-        let mut order: Vec<Ordered> = kinds.iter().enumerate().map(start).collect();
-        order.sort_unstable_by(|(a, at_a), (b, at_b)| a.cmp(b).then_with(|| kinds[*at_a].cmp(&kinds[*at_b])));
+        let Self { cells, chains, first, last, .. } = self;
+        let start =
+            |(at, of): (usize, &Counted)| ((of.event, of.cpu, of.cell.key.ip, of.cell.key.address), at);
+        let mut order: Vec<Ordered> = cells.iter().enumerate().map(start).collect();
+        order.sort_unstable_by(|(a, at_a), (b, at_b)| {
+            a.cmp(b).then_with(|| cells[*at_a].kind().cmp(&cells[*at_b].kind()))
+        });
         let of_event = |of: &[Ordered]| OfEvent {
             event: of.first().map_or(0, |((event, ..), _)| *event),
-            cells: of.iter().map(|((_, cpu, ..), at)| (*cpu as usize, cells[*at])).collect(),
-            stacks: of.iter().map(|(_, at)| kinds[*at].3).collect(),
+            cells: of.iter().map(|((_, cpu, ..), at)| (*cpu as usize, cells[*at].cell)).collect(),
+            stacks: of.iter().map(|(_, at)| cells[*at].stack).collect(),
         };
         let events = order.chunk_by(|((a, ..), _), ((b, ..), _)| a == b).map(of_event).collect();
         (events, first..last.saturating_add(1), chains)
@@ -92,13 +109,15 @@ impl Cells {
         process.first = process.first.min(time);
         process.last = process.last.max(time).max(callers_at);
         let stack = facts.chain.known().map_or(none::NOT_TAKEN, |chain| chain.id);
-        let kind = (facts.event, facts.cpu, facts.key, stack);
-        let at = process.places.intern(&mut process.kinds, kind) as usize;
-        if at == process.cells.len() {
+        let kind: Kind = (facts.event, facts.cpu, facts.key, stack);
+        let cells = &mut process.cells;
+        let at = process.places.index(&kind, cells.len(), |at| cells[at].kind() == kind) as usize;
+        if at == cells.len() {
             self.made += 1;
-            process.cells.push(Cell { key: facts.key, ..Cell::default() });
+            let cell = Cell { key: facts.key, ..Cell::default() };
+            cells.push(Counted { event: facts.event, cpu: facts.cpu, stack, cell });
         }
-        let cell = &mut process.cells[at];
+        let cell = &mut cells[at].cell;
         cell.count += 1;
         cell.period_sum = cell.period_sum.saturating_add(facts.period);
         cell.latency_sum = cell.latency_sum.saturating_add(facts.latency.into());

@@ -258,7 +258,7 @@ fn a_slow_head_has_a_deadline() {
 #[test]
 fn who_never_reads_keeps_nobody_waiting() {
     let event = EventStatus { filter: "x".repeat(24 << 20), ..EventStatus::default() };
-    // Eight such pages take half a second on a busy machine, of which the deadline knows nothing.
+    // The deadline includes the time that eight such pages take, which is long on a busy machine.
     let bounds = Bounds { whole: Duration::from_secs(4), ..SHORT };
     let served = served(ServeStatus { events: vec![event], ..ServeStatus::default() }, bounds);
     let ask = |_| {

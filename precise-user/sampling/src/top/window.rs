@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::iter::repeat_n;
 use std::time::Duration;
 
-use precise_model::{Capture, CompactSort as _, Epoch, Ledger, Meta, Name, RateChange, Row};
+use precise_model::{Capture, Epoch, Ledger, Meta, Name, RateChange, Row};
 
 use super::owners::KeptOwners;
 use super::state::{LiveCost, Rates, TopState, events_between, ledgers};
@@ -260,7 +260,7 @@ impl Window {
                 Name::Unknown(_) => None,
             })
             .collect();
-        ids.compact_sort();
+        ids.sort_unstable();
         ids.dedup();
         ids.into_iter().map(|id| self.tables.names.get(id).to_owned()).collect()
     }

@@ -126,7 +126,7 @@ impl<'a> CacheLines<'a> {
         }
         let quiet = quiet.iter().filter(|identity| !contended.contains_key(identity)).count();
         let mut contended: Vec<_> = contended.into_iter().collect();
-        contended.compact_sort_by(|(a, x), (b, y)| {
+        contended.sort_by(|(a, x), (b, y)| {
             y.weight.order(&x.weight).then(x.address.cmp(&y.address)).then(a.cmp(b))
         });
         Self { capture, events, contended, quiet }

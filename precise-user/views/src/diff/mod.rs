@@ -44,10 +44,10 @@ use super::grouping::Sum;
 use super::pairing::{self, PairError, Pairs};
 use super::stats::{self, LatencyShift, MIN_SAMPLES, Percentile, SIGNIFICANT, Share};
 use super::trust;
+use precise_model::Capture;
 use precise_model::digits::{counted, percent, percent_to};
 use precise_model::keys::Key;
 use precise_model::values::Value;
-use precise_model::{Capture, CompactSort as _};
 
 /// Options for `precise diff`.
 #[derive(Clone, Debug, PartialEq)]
@@ -193,7 +193,7 @@ fn of_event(
     correct(&mut entries);
     let change = |e: &GroupDifference| (e.new.value - e.base.value).abs();
     let text = |e: &GroupDifference| e.values.iter().map(Value::text).collect::<Vec<_>>();
-    entries.compact_sort_by(|a, b| {
+    entries.sort_by(|a, b| {
         let first = b.changed.cmp(&a.changed).then(change(b).total_cmp(&change(a)));
         first.then(b.base.value.total_cmp(&a.base.value)).then_with(|| text(a).cmp(&text(b)))
     });

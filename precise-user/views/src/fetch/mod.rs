@@ -58,7 +58,7 @@ use precise_model::Preset;
 use precise_model::digits::counted;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{RawValue, Value};
-use precise_model::{Capture, CompactSort as _, Dimension, EventInfo, Outcome, PmuKind, Row};
+use precise_model::{Capture, Dimension, EventInfo, Outcome, PmuKind, Row};
 
 /// Options for `precise fetch`.
 #[derive(Clone, Debug, PartialEq)]
@@ -505,7 +505,7 @@ fn grouping<'a>(capture: &'a Capture, by: &'a [Key], event: usize, options: &Fet
 
 /// Sorts by weight, largest first; groups of equal weight by their keys.
 fn sort(groups: &mut [(Vec<RawValue>, Tally)], capture: &Capture, weight: impl Fn(&Tally) -> (f64, f64)) {
-    groups.compact_sort_by(|(key_a, a), (key_b, b)| {
+    groups.sort_by(|(key_a, a), (key_b, b)| {
         let keys = key_a.iter().zip(key_b).map(|(a, b)| a.compare(b, capture));
         let (a, b) = (weight(a), weight(b));
         let first = b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));

@@ -292,7 +292,7 @@ fn by_key(capture: &Capture, rows: &[&Row], key: Key, most: usize) -> PlacedRows
         *samples = samples.saturating_add(row.measures.count);
     }
     let mut order: Vec<(RawValue, u64)> = groups.into_iter().collect();
-    order.compact_sort_by(|(key_a, a), (key_b, b)| b.cmp(a).then_with(|| key_a.compare(key_b, capture)));
+    order.sort_by(|(key_a, a), (key_b, b)| b.cmp(a).then_with(|| key_a.compare(key_b, capture)));
     let left_out = order.len().saturating_sub(most);
     order.truncate(most);
     order.reverse();

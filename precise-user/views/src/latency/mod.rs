@@ -205,12 +205,13 @@ fn of_event(
         limit: options.limit,
         min_samples: options.min_samples,
     };
-    let (groups, whole) = rows.sums(|row| row.latency_bucket.is_some());
+    let (mut list, whole) = rows.sums(|row| row.latency_bucket.is_some());
     let timed = whole.samples.count;
     let untimed = super::samples(capture, index).saturating_sub(timed);
     let too_few = (timed < options.min_samples).then_some(options.min_samples);
-    let mut list: Vec<_> =
-        if too_few.is_some() || by.is_empty() { Vec::new() } else { groups.into_iter().collect() };
+    if too_few.is_some() || by.is_empty() {
+        list.clear();
+    }
     rows.sort(&mut list);
     let kept = options.limit.unwrap_or(list.len()).min(list.len());
     let rest: Samples = list[kept..].iter().map(|(_, group)| group.samples).sum();

@@ -77,7 +77,7 @@ fn add_path(path: &usvg::Path, opacity: f32, scale: f32, found: &mut Vec<Shape>)
         };
         found.extend(match Bars::of_fill(path.data(), place, colour) {
             Some(bars) => Some(Shape::Bars(bars)),
-            None => outlined(path.data().clone(), place, rule, colour, path),
+            None => filled(path.data().clone(), place, rule, colour, path),
         });
     }
     if let Some(stroke) = path.stroke() {
@@ -90,7 +90,7 @@ fn add_path(path: &usvg::Path, opacity: f32, scale: f32, found: &mut Vec<Shape>)
             None => {
                 let precision = PathStroker::compute_resolution_scale(&place);
                 let outline = path.data().stroke(&stroke.to_tiny_skia(), precision);
-                outline.and_then(|outline| outlined(outline, place, FillRule::Winding, colour, path))
+                outline.and_then(|outline| filled(outline, place, FillRule::Winding, colour, path))
             }
         });
     }
@@ -105,8 +105,8 @@ fn colour(paint: &usvg::Paint, own: Opacity, opacity: f32) -> Result<[u8; 4], Pl
     Ok([colour.red, colour.green, colour.blue, alpha])
 }
 
-/// Returns the inside of an outline of a path; `None` if there is nothing to paint.
-fn outlined(
+/// Returns an outline of a path, which is filled; `None` if there is nothing to paint.
+fn filled(
     outline: Path,
     place: Transform,
     rule: FillRule,

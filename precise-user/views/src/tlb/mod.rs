@@ -33,6 +33,7 @@ mod view;
 pub use view::PageWalks;
 
 use precise_common::data_src::Tlb;
+use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -169,8 +170,9 @@ fn of_event(
     };
     let levels = grouping(&[Key::Op, Key::Tlb]).groups(|row| walked(row).is_some());
     let rows = grouping(by);
-    let (with, all_with) = rows.sums(|row| walked(row) == Some(true));
-    let (mut other, all_other) = rows.sums(|row| walked(row) == Some(false));
+    let (mut list, all_with) = rows.sums(|row| walked(row) == Some(true));
+    let (other, all_other) = rows.sums(|row| walked(row) == Some(false));
+    let mut other: FxHashMap<_, _> = other.into_iter().collect();
     let total = all_with.samples;
     let has_latency = event.has_latency;
     let of = |values, with: &Sum, other: &Sum| walks(values, with, other, total, has_latency);
@@ -178,7 +180,9 @@ fn of_event(
         true => by_size(&Grouping { sort: Sort::Key(Key::PageSize), ..grouping(&[Key::PageSize]) }, of),
         false => Vec::new(),
     };
-    let mut list: Vec<_> = if levels.too_few.is_some() { Vec::new() } else { with.into_iter().collect() };
+    if levels.too_few.is_some() {
+        list.clear();
+    }
     rows.sort(&mut list);
     let kept = options.limit.unwrap_or(list.len()).min(list.len());
     let rest = list[kept..].iter().fold(0u64, |sum, (_, with)| sum.saturating_add(with.measures.count));
@@ -209,13 +213,13 @@ fn of_event(
 /// Returns the page walks for every accessed page size, in ascending order. Empty if no size is
 /// known.
 fn by_size(rows: &Grouping<'_>, of: impl Fn(Vec<Value>, &Sum, &Sum) -> Walks) -> Vec<Walks> {
-    let (mut with, _) = rows.sums(|row| walked(row) == Some(true));
-    let (mut other, _) = rows.sums(|row| walked(row) == Some(false));
-    let (both, _) = rows.sums(|row| walked(row).is_some());
-    if both.keys().flatten().all(|size| *size == RawValue::NotGiven) {
+    let of_walk =
+        |walk| -> FxHashMap<_, _> { rows.sums(|row| walked(row) == Some(walk)).0.into_iter().collect() };
+    let (mut with, mut other) = (of_walk(true), of_walk(false));
+    let (mut both, _) = rows.sums(|row| walked(row).is_some());
+    if both.iter().flat_map(|(key, _)| key).all(|size| *size == RawValue::NotGiven) {
         return Vec::new();
     }
-    let mut both: Vec<_> = both.into_iter().collect();
     rows.sort(&mut both);
     let mut take =
         |key: &Vec<RawValue>| (with.remove(key).unwrap_or_default(), other.remove(key).unwrap_or_default());
