@@ -19,6 +19,15 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Builds programs of the tests' profile, as the tests have them. Their packages are not named:
+/// cargo selects the features of shared crates for the packages that a command names, and with
+/// those of the whole workspace each time, nothing is compiled again for other features.
+pub fn build_for_tests(programs: &[&str]) -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--locked", "--workspace"]);
+    run(build.args(programs.iter().flat_map(|program| ["--bin", program])))
+}
+
 /// Returns this program, for programs that it starts and that start it again. Not by its path: the
 /// builds of earlier steps may have put another build of xtask there, or nothing yet.
 pub fn own_binary() -> PathBuf {

@@ -15,10 +15,9 @@ fires() {
 	"$now/orders" "${ROUNDS:-4000000}" >"$now.printed"
 	sleep 4
 }
-# The loads of orders with this layout, or those that meet a condition.
-loads_of_orders() { # [CONDITION]
-	precise_report "$now" type "mem_op == load${1:+ && $1}"
-	said "$now" groups | awk '$1 == "Order" {sum += $2} END {print sum + 0}'
+# The loads of orders with this layout, and those of them that are HITM.
+loads_of_orders() {
+	said "$now" groups | awk '$1 == "Order" {all += $3; if ($2 == "HitM") hitm += $3} END {print all + 0, hitm + 0}'
 }
 # Builds NAME/orders with NAME/order.h and records it.
 measure() { # NAME
@@ -28,9 +27,8 @@ measure() { # NAME
 	precise_whole "$now" -C 0,1 -e mem -c 20011 --by ip,address,cpu,thread,process,source --granule 1
 	"$PRECISE" c2c -i "$now.parquet" --min-samples 1 -n 1000 -x'|' >"$now.csv"
 	"$PRECISE" types -i "$now.parquet" --advise Order | tee "$now.advice"
-	all=$(loads_of_orders)
-	# A filter that nothing passes is an error.
-	hitm=$((all - $(loads_of_orders "mem_snoop != hitm")))
+	precise_report "$now" type,snoop 'mem_op == load'
+	read -r all hitm < <(loads_of_orders)
 	false_sharing=$(awk -F'|' '$4 ~ /^false/ && /\|(match_loop|scan)\|/ {lines[$1]} END {print length(lines)}' "$now.csv")
 }
 # The average number of lines of a visit: now, and as advised.

@@ -146,11 +146,9 @@ fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
                 .args(["-C", "link-arg=-Wl,-z,pack-relative-relocs"]);
             checkout::target().join(target).join(PROFILE)
         }
-        // With both packages, as in the step of host tests: cargo selects the same features.
+        // Of the whole workspace, as the tests: cargo selects the same features.
         Build::Test => {
-            cargo
-                .args(["build", "--locked", "--package", "precise-user", "--package", "precise-tests"])
-                .args(["--bin", "precise"]);
+            cargo.args(["build", "--locked", "--workspace", "--bin", "precise"]);
             wrapper::WRAPPER.wrap(&mut cargo);
             checkout::target().join("debug")
         }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 
-use crate::checkout;
+use crate::{checkout, process};
 use guest::{Boot, Guest};
 use kernel::{Kernel, KernelSeries, SERIES};
 use pmu::GuestPmu;
@@ -241,7 +241,7 @@ impl Bench {
         let sources = checkout.join("tests/lab");
         fs::create_dir_all(&lab)?;
         if !args.no_build {
-            build_binaries(&checkout, args.release)?;
+            build_binaries(args.release)?;
         }
         build_workloads(&sources, &lab.join("workloads"))?;
         let init = initramfs::build_init(&lab, &sources.join("init.rs"))?;
@@ -398,33 +398,21 @@ fn said<'a>(lines: &'a [String], name: &str) -> &'a [String] {
     &rest[..to.unwrap_or(rest.len())]
 }
 
-fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
-    let cargo = || {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.current_dir(checkout).args(["build", "--quiet", "--package"]);
-        command
-    };
-    sh::run(cargo().args([
-        "precise-tests",
-        "--bin",
+fn build_binaries(release: bool) -> Result<()> {
+    process::build_for_tests(&[
+        "precise",
         "lab-fire",
-        "--bin",
         "lab-fields",
-        "--bin",
         "lab-said",
-        "--bin",
         "lab-chains",
-        "--bin",
         "lab-trouble",
-        "--bin",
         "bench-kernel-types",
-    ]))?;
-    let mut precise = cargo();
-    precise.args(["precise-user", "--bin", "precise"]);
+    ])?;
     if release {
-        precise.arg("--release");
+        let release = ["build", "--locked", "--release", "--package", "precise-user", "--bin", "precise"];
+        process::run(process::cargo().args(release))?;
     }
-    sh::run(&mut precise)
+    Ok(())
 }
 
 /// Compiles the workloads with debug information, because tests look up lines and variables; the

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::Run;
 use super::failures::run_tests;
@@ -52,6 +52,9 @@ fn formatted(_run: &mut Run) -> Result<StepResult> {
 fn clippy(_run: &mut Run) -> Result<StepResult> {
     let deny = ["--", "-D", "warnings"];
     process::run(process::cargo().args(["clippy", "--locked", "--workspace", "--all-targets"]).args(deny))?;
+    // `--all-targets` leaves out what is tested by name only.
+    let by_name = ["--test", "host", "--test", "files"];
+    process::run(process::cargo().args(["clippy", "--locked", "--workspace"]).args(by_name).args(deny))?;
     // Without object stores, nothing may be missing or unused.
     let bare = ["clippy", "--locked", "--package", "precise-user", "--no-default-features"];
     process::run(process::cargo().args(bare).args(deny))?;
@@ -66,12 +69,16 @@ fn ebpf(run: &mut Run) -> Result<StepResult> {
 }
 
 fn unit(run: &mut Run) -> Result<StepResult> {
-    let mut tests = process::cargo();
-    tests
-        .args(["test", "--locked", "--workspace", "--exclude", "precise-tests", "--no-fail-fast"])
-        .args(&run.filter);
-    run_tests(with_object(&mut tests, run))?;
-    Ok(StepResult::Passed)
+    let of = |packages: &[&str]| {
+        let mut tests = process::cargo();
+        tests.args(["test", "--locked", "--no-fail-fast"]).args(packages).args(&run.filter);
+        tests
+    };
+    // xtask by itself. It calls syn, which the others need only while they are compiled: cargo
+    // would compile syn for both uses, and then, without xtask, nearly everything once more for
+    // the tests of the host.
+    let own = run_tests(&mut of(&["--package", "xtask"]));
+    both(own, run_tests(with_object(&mut of(&["--workspace", "--exclude", "xtask"]), run)))
 }
 
 fn host(run: &mut Run) -> Result<StepResult> {
@@ -80,15 +87,17 @@ fn host(run: &mut Run) -> Result<StepResult> {
             "only root may open the machine's perf events and load programs".into(),
         ));
     }
-    // The tests start the binary. Both packages are named, so that cargo selects the features of
-    // shared crates once. Otherwise half of them would be built a second time for the tests.
-    let packages = ["--package", "precise-user", "--package", "precise-tests"];
-    process::run(process::cargo().args(["build", "--locked"]).args(packages).args(["--bin", "precise"]))?;
-    let mut tests = process::cargo();
-    tests.args(["test", "--locked", "--no-fail-fast", "--package", "precise-tests"]).args(&run.filter);
-    // The tests share the machine's perf events, so they run one at a time.
-    run_tests(with_object(tests.args(["--", "--test-threads=1"]), run))?;
-    Ok(StepResult::Passed)
+    // The tests start the binary.
+    process::build_for_tests(&["precise"])?;
+    let of = |program: &str| {
+        let mut tests = process::cargo();
+        tests.args(["test", "--locked", "--no-fail-fast", "--workspace", "--test", program]);
+        tests.args(&run.filter);
+        tests
+    };
+    let files = run_tests(with_object(&mut of("files"), run));
+    // These share the machine's perf events, so they run one at a time.
+    both(files, run_tests(with_object(of("host").args(["--", "--test-threads=1"]), run)))
 }
 
 fn bench(_run: &mut Run) -> Result<StepResult> {
@@ -99,14 +108,7 @@ fn bench(_run: &mut Run) -> Result<StepResult> {
         return Ok(StepResult::Skipped("only root may profile the whole machine".into()));
     }
     // What the tests on the host have built: most of the cost is in the kernel.
-    process::run(process::cargo().args([
-        "build",
-        "--locked",
-        "--package",
-        "precise-user",
-        "--bin",
-        "precise",
-    ]))?;
+    process::build_for_tests(&["precise"])?;
     bench::quick(&checkout::target().join("debug/precise"), ROUNDS)?;
     bench::kernel_types(&[], EVERY)?;
     Ok(StepResult::Passed)
@@ -148,6 +150,15 @@ fn lab(run: &mut Run) -> Result<StepResult> {
     }
     process::run(with_object(Command::new(process::own_binary()).arg("lab"), run))?;
     Ok(StepResult::Passed)
+}
+
+/// Returns what two programs of tests make of their step: the second has run whatever the first
+/// said.
+fn both(first: Result<()>, second: Result<()>) -> Result<StepResult> {
+    match (first, second) {
+        (Err(first), Err(second)) => bail!("{first:#}\n{second:#}"),
+        (first, second) => first.and(second).map(|()| StepResult::Passed),
+    }
 }
 
 /// Makes the tests load the object that was built here, if the embedded one proves nothing.
