@@ -279,7 +279,7 @@ fn host_test(name: &str) -> Command {
 /// Builds the binary as those have it who build it themselves, and returns its path. It takes less
 /// time to build than the one that is shipped.
 fn release() -> Result<PathBuf> {
-    process::run(process::cargo().args(["build", "--locked", "--release", "--package", "precise-user"]))?;
+    process::run(&mut process::build_release())?;
     Ok(checkout::target().join("release/precise"))
 }
 

@@ -19,13 +19,21 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Builds programs of the tests' profile, as the tests have them. Their packages are not named:
+/// Returns the command that builds programs as the tests have them. Their packages are not named:
 /// cargo selects the features of shared crates for the packages that a command names, and with
 /// those of the whole workspace each time, nothing is compiled again for other features.
-pub fn build_for_tests(programs: &[&str]) -> Result<()> {
+pub fn build_for_tests(programs: &[&str]) -> Command {
     let mut build = cargo();
     build.args(["build", "--locked", "--workspace"]);
-    run(build.args(programs.iter().flat_map(|program| ["--bin", program])))
+    build.args(programs.iter().flat_map(|program| ["--bin", program]));
+    build
+}
+
+/// Returns the command that builds precise as those do who build it themselves.
+pub fn build_release() -> Command {
+    let mut build = cargo();
+    build.args(["build", "--locked", "--release", "--package", "precise-user"]);
+    build
 }
 
 /// Returns this program, for programs that it starts and that start it again. Not by its path: the

@@ -20,7 +20,7 @@ pub struct TraceArgs {
 /// Runs the task.
 pub fn run(args: &TraceArgs) -> Result<()> {
     let object = build_ebpf::traced()?;
-    process::build_for_tests(&["precise", "host-trace"])?;
+    process::run(&mut process::build_for_tests(&["precise", "host-trace"]))?;
     // Only builds with debug assertions read the variable.
     let mut trace = Command::new(checkout::target().join("debug/host-trace"));
     trace.env(build_ebpf::OBJECT_VARIABLE, &object).args(&args.arguments);

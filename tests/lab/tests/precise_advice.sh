@@ -15,11 +15,7 @@ fires() {
 	"$now/orders" "${ROUNDS:-4000000}" >"$now.printed"
 	sleep 4
 }
-# The loads of orders with this layout, and those of them that are HITM.
-loads_of_orders() {
-	said "$now" groups | awk '$1 == "Order" {all += $3; if ($2 == "HitM") hitm += $3} END {print all + 0, hitm + 0}'
-}
-# Builds NAME/orders with NAME/order.h and records it.
+# Builds NAME/orders with NAME/order.h, records it, and counts its loads of orders, those of them that are HITM, and lines with false sharing.
 measure() { # NAME
 	now=$1
 	cp "$LAB_DIR/workloads/orders/orders.c" "$now"
@@ -28,7 +24,8 @@ measure() { # NAME
 	"$PRECISE" c2c -i "$now.parquet" --min-samples 1 -n 1000 -x'|' >"$now.csv"
 	"$PRECISE" types -i "$now.parquet" --advise Order | tee "$now.advice"
 	precise_report "$now" type,snoop 'mem_op == load'
-	read -r all hitm < <(loads_of_orders)
+	read -r all hitm < <(said "$now" groups |
+		awk '$1 == "Order" {all += $3; if ($2 == "HitM") hitm += $3} END {print all + 0, hitm + 0}')
 	false_sharing=$(awk -F'|' '$4 ~ /^false/ && /\|(match_loop|scan)\|/ {lines[$1]} END {print length(lines)}' "$now.csv")
 }
 # The average number of lines of a visit: now, and as advised.

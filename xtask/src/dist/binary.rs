@@ -125,10 +125,9 @@ impl Binary {
 
 /// Compiles and links. Returns the path of the binary.
 fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
-    let mut cargo = process::cargo();
-    cargo.env("PRECISE_COMMIT", format!("{} ({})", release.commit, release.date));
-    let folder = match build {
+    let (mut cargo, folder) = match build {
         Build::Shipped { target } => {
+            let mut cargo = process::cargo();
             cargo
                 .args(["rustc", "--locked", "--package", "precise-user", "--bin", "precise"])
                 .args(["--profile", PROFILE, "--target", target])
@@ -144,15 +143,15 @@ fn compile(build: &Build, release: &Release) -> Result<PathBuf> {
                 // What is corrected at the start is a list of bits, and not of 24 bytes for each
                 // address (glibc 2.36, musl 1.2.4).
                 .args(["-C", "link-arg=-Wl,-z,pack-relative-relocs"]);
-            checkout::target().join(target).join(PROFILE)
+            (cargo, checkout::target().join(target).join(PROFILE))
         }
-        // Of the whole workspace, as the tests: cargo selects the same features.
         Build::Test => {
-            cargo.args(["build", "--locked", "--workspace", "--bin", "precise"]);
+            let mut cargo = process::build_for_tests(&["precise"]);
             wrapper::WRAPPER.wrap(&mut cargo);
-            checkout::target().join("debug")
+            (cargo, checkout::target().join("debug"))
         }
     };
+    cargo.env("PRECISE_COMMIT", format!("{} ({})", release.commit, release.date));
     process::run(&mut cargo)?;
     Ok(folder.join("precise"))
 }

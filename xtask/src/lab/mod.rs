@@ -399,7 +399,7 @@ fn said<'a>(lines: &'a [String], name: &str) -> &'a [String] {
 }
 
 fn build_binaries(release: bool) -> Result<()> {
-    process::build_for_tests(&[
+    process::run(&mut process::build_for_tests(&[
         "precise",
         "lab-fire",
         "lab-fields",
@@ -407,10 +407,9 @@ fn build_binaries(release: bool) -> Result<()> {
         "lab-chains",
         "lab-trouble",
         "bench-kernel-types",
-    ])?;
+    ]))?;
     if release {
-        let release = ["build", "--locked", "--release", "--package", "precise-user", "--bin", "precise"];
-        process::run(process::cargo().args(release))?;
+        process::run(&mut process::build_release())?;
     }
     Ok(())
 }

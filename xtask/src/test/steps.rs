@@ -69,16 +69,11 @@ fn ebpf(run: &mut Run) -> Result<StepResult> {
 }
 
 fn unit(run: &mut Run) -> Result<StepResult> {
-    let of = |packages: &[&str]| {
-        let mut tests = process::cargo();
-        tests.args(["test", "--locked", "--no-fail-fast"]).args(packages).args(&run.filter);
-        tests
-    };
     // xtask by itself. It calls syn, which the others need only while they are compiled: cargo
     // would compile syn for both uses, and then, without xtask, nearly everything once more for
     // the tests of the host.
-    let own = run_tests(&mut of(&["--package", "xtask"]));
-    both(own, run_tests(with_object(&mut of(&["--workspace", "--exclude", "xtask"]), run)))
+    let own = run_tests(&mut tests(&["--package", "xtask"], run));
+    both(own, run_tests(&mut tests(&["--workspace", "--exclude", "xtask"], run)))
 }
 
 fn host(run: &mut Run) -> Result<StepResult> {
@@ -88,16 +83,11 @@ fn host(run: &mut Run) -> Result<StepResult> {
         ));
     }
     // The tests start the binary.
-    process::build_for_tests(&["precise"])?;
-    let of = |program: &str| {
-        let mut tests = process::cargo();
-        tests.args(["test", "--locked", "--no-fail-fast", "--workspace", "--test", program]);
-        tests.args(&run.filter);
-        tests
-    };
-    let files = run_tests(with_object(&mut of("files"), run));
+    process::run(&mut process::build_for_tests(&["precise"]))?;
+    let files = run_tests(&mut tests(&["--workspace", "--test", "files"], run));
     // These share the machine's perf events, so they run one at a time.
-    both(files, run_tests(with_object(of("host").args(["--", "--test-threads=1"]), run)))
+    let mut host = tests(&["--workspace", "--test", "host"], run);
+    both(files, run_tests(host.args(["--", "--test-threads=1"])))
 }
 
 fn bench(_run: &mut Run) -> Result<StepResult> {
@@ -108,7 +98,7 @@ fn bench(_run: &mut Run) -> Result<StepResult> {
         return Ok(StepResult::Skipped("only root may profile the whole machine".into()));
     }
     // What the tests on the host have built: most of the cost is in the kernel.
-    process::build_for_tests(&["precise"])?;
+    process::run(&mut process::build_for_tests(&["precise"]))?;
     bench::quick(&checkout::target().join("debug/precise"), ROUNDS)?;
     bench::kernel_types(&[], EVERY)?;
     Ok(StepResult::Passed)
@@ -152,8 +142,16 @@ fn lab(run: &mut Run) -> Result<StepResult> {
     Ok(StepResult::Passed)
 }
 
-/// Returns what two programs of tests make of their step: the second has run whatever the first
-/// said.
+/// Returns the command that runs the chosen tests of these targets.
+fn tests(targets: &[&str], run: &Run) -> Command {
+    let mut tests = process::cargo();
+    tests.args(["test", "--locked", "--no-fail-fast"]).args(targets).args(&run.filter);
+    with_object(&mut tests, run);
+    tests
+}
+
+/// Returns the result of a step from those of its two runs of tests, of which the second has run
+/// whatever the first said.
 fn both(first: Result<()>, second: Result<()>) -> Result<StepResult> {
     match (first, second) {
         (Err(first), Err(second)) => bail!("{first:#}\n{second:#}"),
