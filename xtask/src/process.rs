@@ -13,10 +13,24 @@ use anyhow::{Context, Result, bail};
 use crate::checkout;
 
 /// Returns the cargo that runs this task, with the checkout as its working directory.
+///
+/// It does not get what `cargo run` says of xtask's own package. The build script of ring asks for
+/// these variables, so ring and all above it would be built again whenever somebody who built by
+/// hand runs a task, or the other way round.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(checkout::root());
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(is_of_own_package) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+/// Returns whether cargo sets this variable to describe the package that it runs.
+fn is_of_own_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// Returns the command that builds programs as the tests have them. Their packages are not named:
