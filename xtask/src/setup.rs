@@ -7,8 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::build_ebpf::toolchain::{LINKER_LLVM, LINKER_VERSION, Linker};
 use crate::{checkout, lab, process};
@@ -224,12 +225,17 @@ fn install(missing: &[Missing]) -> Result<()> {
         }
         lines.iter().try_for_each(|line| shell(line))?;
     }
-    for piece in missing {
-        if let Fix::Shell(line) = &piece.fix {
-            shell(line)?;
-        }
-    }
-    Ok(())
+    let lines = missing.iter().filter_map(|piece| match &piece.fix {
+        Fix::Apt(_) => None,
+        Fix::Shell(line) => Some(line),
+    });
+    // At the same time: the linker is compiled while wheels are fetched and unpacked.
+    thread::scope(|scope| {
+        let running: Vec<_> = lines.map(|line| scope.spawn(|| shell(line))).collect();
+        let ended = running.into_iter().map(|line| line.join().map_err(|_| anyhow!("a thread panicked"))?);
+        // All of them end before the first error is returned.
+        ended.collect::<Vec<_>>().into_iter().collect()
+    })
 }
 
 /// Returns the command lines that install Debian packages. They wait for another running apt-get

@@ -63,8 +63,10 @@ fn run_steps(args: &TestArgs, mode: TestMode) -> Result<bool> {
     let sysctls = SavedSysctls::save();
     let mut run = Run { filter: args.filter.clone(), no_lab: args.no_lab, object: None };
     let mut report = StepsReport::default();
+    let begin = Instant::now();
     for step in chosen {
-        println!("\n==> {}: {}", step.name, step.about);
+        // The table at the end says it too, but whoever ends a run too early sees none.
+        println!("\n==> {}, {} s after the start: {}", step.name, begin.elapsed().as_secs(), step.about);
         let start = Instant::now();
         let outcome = judge((step.run)(&mut run), step.required, mode);
         if let StepResult::Failed(why) = &outcome {
