@@ -1,5 +1,6 @@
 # Who made the memory that loads hit: pages that two functions touch, with callers, and one that nobody touches, each with its loads.
-# pmu: skl zen4
+# Each vendor and each kernel once.
+# pmu: skl@6.12 zen4@6.1
 # timeout: 90
 . "$LAB_DIR/guest/lib.sh"
 exact

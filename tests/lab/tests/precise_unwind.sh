@@ -1,6 +1,7 @@
 # Call chains of a program without frame pointers: each is whole, whichever way the kernel lets the program read a sample. The same page
 # faults without chains, among those of all processes: at the tracepoints, if the kernel has what the program needs there.
-# pmu: skl zen4 none@newest
+# Each kernel once.
+# pmu: skl@6.12 zen4@6.1 none@newest
 # timeout: 120
 . "$LAB_DIR/guest/lib.sh"
 
