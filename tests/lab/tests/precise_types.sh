@@ -9,9 +9,14 @@ timed 10
 fires() {
 	# The recorder counts before it samples.
 	"$FIRE" --wait 60 -e "sleep ms=5000"
-	for language in c cc rs; do
-		taskset -c 0 "$LAB_WORKLOADS/shapes-$language" "${ROUNDS:-25000}" >"$language.printed"
-	done
+	# The CPU that is sampled has the programs only: samples of what their processes ran before, the shell and taskset, in the same epoch,
+	# would be named by the programs' maps.
+	(
+		taskset -c -p 1 "$BASHPID" >pinned.txt
+		for language in c cc rs; do
+			taskset -c 0 "$LAB_WORKLOADS/shapes-$language" "${ROUNDS:-25000}" >"$language.printed"
+		done
+	)
 	# As in precise_stacks: the first names take seconds.
 	sleep 4
 }
