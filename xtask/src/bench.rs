@@ -350,7 +350,6 @@ fn build(first: bool) -> Result<()> {
         let mut cargo = process::cargo();
         // The clone has a target folder of its own, below it.
         cargo.args(arguments).current_dir(&clone).env_remove("CARGO_TARGET_DIR");
-        cargo.env_remove("CARGO_MANIFEST_DIR");
         cargo
     };
     time("cargo build --release", &mut clean(&["build", "--locked", "--release"]))?;

@@ -21,16 +21,12 @@ pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(checkout::root());
     for (name, _) in env::vars_os() {
-        if name.to_str().is_some_and(is_of_own_package) {
-            command.env_remove(name);
+        let of_package = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(of_package) {
+            command.env_remove(&name);
         }
     }
     command
-}
-
-/// Returns whether cargo sets this variable to describe the package that it runs.
-fn is_of_own_package(variable: &str) -> bool {
-    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// Returns the command that builds programs as the tests have them. Their packages are not named:

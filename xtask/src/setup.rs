@@ -229,12 +229,11 @@ fn install(missing: &[Missing]) -> Result<()> {
         Fix::Apt(_) => None,
         Fix::Shell(line) => Some(line),
     });
-    // At the same time: the linker is compiled while wheels are fetched and unpacked.
+    // At the same time: the linker is compiled while wheels are fetched and unpacked. The scope
+    // waits for all of them, whichever failed.
     thread::scope(|scope| {
         let running: Vec<_> = lines.map(|line| scope.spawn(|| shell(line))).collect();
-        let ended = running.into_iter().map(|line| line.join().map_err(|_| anyhow!("a thread panicked"))?);
-        // All of them end before the first error is returned.
-        ended.collect::<Vec<_>>().into_iter().collect()
+        running.into_iter().try_for_each(|line| line.join().map_err(|_| anyhow!("a thread panicked"))?)
     })
 }
 

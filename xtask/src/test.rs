@@ -65,7 +65,7 @@ fn run_steps(args: &TestArgs, mode: TestMode) -> Result<bool> {
     let mut report = StepsReport::default();
     let begin = Instant::now();
     for step in chosen {
-        // The table at the end says it too, but whoever ends a run too early sees none.
+        // A run that CI ends has no table, which says what each step took.
         println!("\n==> {}, {} s after the start: {}", step.name, begin.elapsed().as_secs(), step.about);
         let start = Instant::now();
         let outcome = judge((step.run)(&mut run), step.required, mode);

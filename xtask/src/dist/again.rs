@@ -30,7 +30,7 @@ pub fn compare(release: &Release, target: &str, made: &Path) -> Result<()> {
     let mut cargo = process::cargo();
     cargo.args(["xtask", "dist", "--target", target]).current_dir(&clone);
     // The clone has a target folder of its own, below it.
-    process::run(cargo.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_MANIFEST_DIR"))?;
+    process::run(cargo.env_remove("CARGO_TARGET_DIR"))?;
     packages::same(made, &clone.join("target/packages").join(&release.version))?;
     println!("the same bytes, built in {} and in {}", checkout::root().display(), clone.display());
     fs::remove_dir_all(&clone).with_context(|| format!("cannot remove {}", clone.display()))
