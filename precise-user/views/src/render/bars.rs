@@ -1,12 +1,13 @@
-//! Shapes that are rectangles of whole pixels, such as the cells of a heatmap: hundred thousands in
-//! a picture. Their pixels are set, without outlines and their edges.
+//! Shapes that are rectangles of whole pixels, such as the cells of a heatmap, hundred thousands in
+//! a picture, and the lines of its axes. Their pixels are set, without outlines and their edges.
 
-use tiny_skia::{Path, PathSegment, Pixmap, Point, Transform};
-use usvg::{LineCap, Stroke};
+use tiny_skia::{Color, Path, PathSegment, Pixmap, Point, Transform};
+use usvg::{LineCap, LineJoin, Stroke};
 
-/// Rectangles of one opaque colour.
+/// Rectangles of one colour. Without an opaque colour there is one, since no pixel may be shaded
+/// twice.
 pub(super) struct Bars {
-    /// Red, green, blue, and 255.
+    /// Red, green, blue and opacity.
     pixel: [u8; 4],
     all: Vec<Bar>,
 }
@@ -20,48 +21,25 @@ struct Bar {
 }
 
 impl Bars {
-    /// Returns the inside of a path; `None` if it is not an opaque rectangle of whole pixels.
+    /// Returns the inside of a path; `None` if it is not a rectangle of whole pixels.
     pub(super) fn of_fill(path: &Path, place: Transform, pixel: [u8; 4]) -> Option<Self> {
-        use PathSegment::{Close, LineTo, MoveTo};
-        if !is_opaque(pixel) {
-            return None;
-        }
-        let mut segments = path.segments();
-        let (MoveTo(a), LineTo(b), LineTo(c), LineTo(d), Close, None) = (
-            segments.next()?,
-            segments.next()?,
-            segments.next()?,
-            segments.next()?,
-            segments.next()?,
-            segments.next(),
-        ) else {
-            return None;
-        };
-        let is_rectangle = a.y == b.y && b.x == c.x && c.y == d.y && d.x == a.x;
-        let all = vec![is_rectangle.then(|| bar(a, c, place))??];
-        Some(Self { pixel, all })
+        let [from, to] = rectangle(path)?;
+        Some(Self { pixel, all: vec![bar(from, to, place)?] })
     }
 
-    /// Returns the line of a path; `None` if it is not opaque, or has parts that are not horizontal
-    /// or do not cover whole pixels.
+    /// Returns the line of a path; `None` if it has parts that do not cover whole pixels, or if it
+    /// lets through what is below and might cover a pixel twice.
     pub(super) fn of_stroke(path: &Path, stroke: &Stroke, place: Transform, pixel: [u8; 4]) -> Option<Self> {
-        if !is_opaque(pixel) || stroke.linecap() != LineCap::Butt {
+        let corners_are_square = stroke.linejoin() == LineJoin::Miter && stroke.miterlimit().get() >= 2.0;
+        if stroke.linecap() != LineCap::Butt || !corners_are_square {
             return None;
         }
         let half = stroke.width().get() / 2.0;
-        let mut all = Vec::new();
-        let mut segments = path.segments();
-        while let Some(segment) = segments.next() {
-            let (PathSegment::MoveTo(from), Some(PathSegment::LineTo(to))) = (segment, segments.next())
-            else {
-                return None;
-            };
-            if from.y != to.y {
-                return None;
-            }
-            all.push(bar(Point::from_xy(from.x, from.y - half), Point::from_xy(to.x, to.y + half), place)?);
-        }
-        Some(Self { pixel, all })
+        let all = match rectangle(path) {
+            Some(corners) => frame(corners, half, place)?,
+            None => lines(path, half, place)?,
+        };
+        (is_opaque(pixel) || all.len() == 1).then_some(Self { pixel, all })
     }
 
     /// Paints what of the rectangles is in a band of the picture whose first row is `top`.
@@ -70,13 +48,82 @@ impl Bars {
         let pixels = band.data_mut().as_chunks_mut::<4>().0;
         for bar in &self.all {
             let (left, right) = (bar.left.min(width), bar.right.min(width));
-            let of_band = bar.top.saturating_sub(top)..bar.bottom.saturating_sub(top).min(rows);
-            for row in of_band {
-                let start = row as usize * width;
-                pixels[start + left..start + right].fill(self.pixel);
+            let mut of_band = (bar.top.saturating_sub(top)..bar.bottom.saturating_sub(top).min(rows))
+                .map(|row| row as usize * width + left..row as usize * width + right);
+            if !is_opaque(self.pixel) {
+                of_band.for_each(|row| shade(&mut pixels[row], self.pixel));
+            } else if let Some(first) = of_band.next() {
+                // A fill is a loop over pixels where the linker does not vectorize; a copy is not.
+                pixels[first.clone()].fill(self.pixel);
+                of_band.for_each(|row| pixels.copy_within(first.clone(), row.start));
             }
         }
     }
+}
+
+/// Paints a colour over opaque pixels, with the sums of the library, which has them in 16 bits.
+fn shade(pixels: &mut [[u8; 4]], [red, green, blue, alpha]: [u8; 4]) {
+    let colour = Color::from_rgba8(red, green, blue, alpha).premultiply();
+    let through = 255 - u16::from(alpha);
+    let over = |below: &mut u8, part: f32| {
+        *below = (part * 255.0 + 0.5) as u8 + ((u16::from(*below) * through + 255) >> 8) as u8;
+    };
+    for [red, green, blue, _] in pixels {
+        over(red, colour.red());
+        over(green, colour.green());
+        over(blue, colour.blue());
+    }
+}
+
+/// Returns two opposite corners of a path that is a rectangle.
+fn rectangle(path: &Path) -> Option<[Point; 2]> {
+    use PathSegment::{Close, LineTo, MoveTo};
+    let mut segments = path.segments();
+    let (MoveTo(a), LineTo(b), LineTo(c), LineTo(d), Close, None) = (
+        segments.next()?,
+        segments.next()?,
+        segments.next()?,
+        segments.next()?,
+        segments.next()?,
+        segments.next(),
+    ) else {
+        return None;
+    };
+    (a.y == b.y && b.x == c.x && c.y == d.y && d.x == a.x).then_some([a, c])
+}
+
+/// Returns the sides of a rectangle as bars with `half` of their width on each side.
+fn frame([a, c]: [Point; 2], half: f32, place: Transform) -> Option<Vec<Bar>> {
+    let ([left, right], [top, bottom]) = ([a.x.min(c.x), a.x.max(c.x)], [a.y.min(c.y), a.y.max(c.y)]);
+    let side = |from: [f32; 2], to: [f32; 2]| {
+        bar(Point::from_xy(from[0] - half, from[1] - half), Point::from_xy(to[0] + half, to[1] + half), place)
+    };
+    [
+        side([left, top], [right, top]),
+        side([left, bottom], [right, bottom]),
+        side([left, top], [left, bottom]),
+        side([right, top], [right, bottom]),
+    ]
+    .into_iter()
+    .collect()
+}
+
+/// Returns the bars of a path of single lines; `None` if one of them is oblique.
+fn lines(path: &Path, half: f32, place: Transform) -> Option<Vec<Bar>> {
+    let mut all = Vec::new();
+    let mut segments = path.segments();
+    while let Some(segment) = segments.next() {
+        let (PathSegment::MoveTo(from), Some(PathSegment::LineTo(to))) = (segment, segments.next()) else {
+            return None;
+        };
+        let (x, y) = match (from.x == to.x, from.y == to.y) {
+            (_, true) => (0.0, half),
+            (true, false) => (half, 0.0),
+            (false, false) => return None,
+        };
+        all.push(bar(Point::from_xy(from.x - x, from.y - y), Point::from_xy(to.x + x, to.y + y), place)?);
+    }
+    Some(all)
 }
 
 fn is_opaque([.., alpha]: [u8; 4]) -> bool {
@@ -130,21 +177,19 @@ mod tests {
         }
     }
 
-    /// Returns the pixels of a band of 20 rows, as the library paints them.
-    fn painted_by_outline(path: &usvg::Path, top: u32) -> Pixmap {
+    /// Paints a band as the library does.
+    fn paint_outline(path: &usvg::Path, pixel: [u8; 4], top: u32, band: &mut Pixmap) {
         let place = Transform::from_scale(2.0, 2.0);
         let stroked = path.stroke().map(|stroke| {
             let precision = PathStroker::compute_resolution_scale(&place);
             path.data().stroke(&stroke.to_tiny_skia(), precision).unwrap()
         });
         let mut paint = Paint::default();
-        let [red, green, blue, alpha] = PIXEL;
+        let [red, green, blue, alpha] = pixel;
         paint.set_color_rgba8(red, green, blue, alpha);
-        let mut band = Pixmap::new(80, 20).unwrap();
         let outline = stroked.unwrap_or_else(|| path.data().clone());
         let place = place.post_translate(0.0, -(top as f32));
         band.fill_path(&outline, &paint, FillRule::Winding, place, None);
-        band
     }
 
     #[test]
@@ -153,15 +198,20 @@ mod tests {
             r#"<path d="M2 3.5h5m1 0h2m-8 4h9" fill="none" stroke="red" stroke-width="3"/>"#,
             r#"<path d="M2.5 3h5m-7 12h38.5" fill="none" stroke="red" stroke-width="2"/>"#,
             r#"<path d="M9 3H2m3 1h60m-58 25h9" fill="none" stroke="red" stroke-width="1"/>"#,
+            r#"<path d="M3 2v7m4 9V3m1 5h4" fill="none" stroke="red"/>"#,
             r#"<rect x="3" y="4.5" width="30" height="20" fill="red"/>"#,
+            r#"<rect x="3" y="4" width="30" height="20" fill="none" stroke="red"/>"#,
+            r#"<rect x="3" y="4" width="3" height="2" fill="none" stroke="red" stroke-width="4"/>"#,
             r#"<rect x="0" y="0" width="400" height="300" fill="red"/>"#,
         ] {
             let path = path(inside);
             let bars = of(&path, PIXEL).unwrap_or_else(|| panic!("{inside}: an outline"));
             for top in [0, 20, 40] {
                 let mut band = Pixmap::new(80, 20).unwrap();
+                let mut expected = band.clone();
                 bars.paint(&mut band, top);
-                assert!(band == painted_by_outline(&path, top), "{inside} at {top}");
+                paint_outline(&path, PIXEL, top, &mut expected);
+                assert!(band == expected, "{inside} at {top}");
             }
         }
     }
@@ -182,7 +232,29 @@ mod tests {
         ] {
             assert!(of(&path(inside), PIXEL).is_none(), "{inside}");
         }
-        let whole = path(r#"<rect x="3" y="4" width="30" height="20" fill="red"/>"#);
-        assert!(of(&whole, [71, 51, 126, 128]).is_none());
+        let twice = path(r#"<path d="M2 3.5h5m-2 0h2" fill="none" stroke="red"/>"#);
+        assert!(of(&twice, PIXEL).is_some() && of(&twice, [71, 51, 126, 128]).is_none());
+    }
+
+    #[test]
+    fn what_lets_through_shades_as_the_library() {
+        for inside in [
+            r#"<rect x="3" y="4" width="30" height="20" fill="red"/>"#,
+            r#"<path d="M3 4h30" fill="none" stroke="red"/>"#,
+            r#"<path d="M7 25v-20" fill="none" stroke="red"/>"#,
+        ] {
+            let path = path(inside);
+            for alpha in [0, 1, 26, 128, 254] {
+                for below in [[255; 4], [0, 1, 128, 255], [243, 77, 9, 255]] {
+                    let pixel = [0, 77, 255, alpha];
+                    let mut band = Pixmap::new(80, 20).unwrap();
+                    band.data_mut().as_chunks_mut().0.fill(below);
+                    let mut expected = band.clone();
+                    of(&path, pixel).unwrap().paint(&mut band, 20);
+                    paint_outline(&path, pixel, 20, &mut expected);
+                    assert!(band == expected, "{inside} with {alpha} on {below:?}");
+                }
+            }
+        }
     }
 }

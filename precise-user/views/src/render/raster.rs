@@ -1,15 +1,18 @@
 //! Pictures as bytes. A PNG is drawn from the SVG, so that the two never differ.
 
 use std::collections::hash_map::Entry;
+use std::mem;
 
-use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::deflate::core::{
+    CompressorOxide, TDEFLFlush, TDEFLStatus, compress_to_output, create_comp_flags_from_zip_params,
+};
 use rustc_hash::FxHashMap;
 use tiny_skia::Pixmap;
 use usvg::{Options, Tree};
 
 use super::letters::outlined;
-use super::plot::PlotError;
-use super::shapes::shapes;
+use super::plot::{PlotError, draw_error};
+use super::shapes::{Shape, shapes};
 
 /// The pixels of a PNG for each pixel of the SVG, in each direction: letters are
 /// sharp on screens with a high density.
@@ -24,57 +27,115 @@ const MOST_PIXELS: f32 = 256e6;
 /// memory: the first touch of memory for a whole picture takes longer than painting it.
 const BAND: usize = 2 << 20;
 
+/// The level of compression: the fastest one.
+const LEVEL: i32 = 1;
+
 /// Returns an SVG of this program as PNG.
 ///
 /// # Errors
 ///
 /// Returns an error if the picture has too many pixels, or if it is no SVG.
 pub(crate) fn png(svg: &str) -> Result<Vec<u8>, PlotError> {
-    encoded(&drawn(svg)?).map_err(|error| PlotError::Draw(error.to_string()))
+    let drawing = Drawing::new(svg)?;
+    let file = match drawing.file(Colours::Indexed(Palette::default()))? {
+        Some(file) => Some(file),
+        None => drawing.file(Colours::Rgb)?,
+    };
+    file.ok_or_else(|| PlotError::Draw("no kind of colours has all of the picture's".to_owned()))
 }
 
-/// Draws an SVG.
-fn drawn(svg: &str) -> Result<Picture, PlotError> {
-    let tree = Tree::from_str(&outlined(svg)?, &Options::default())
-        .map_err(|error| PlotError::Draw(error.to_string()))?;
-    let (width, height) = (tree.size().width(), tree.size().height());
-    let too_large = || PlotError::Draw(format!("{width} by {height} pixels are too many for a PNG"));
-    if width * height > MOST_PIXELS {
-        return Err(too_large());
-    }
-    let scale = if width * height * DENSITY * DENSITY > DENSE_PIXELS { 1.0 } else { DENSITY };
-    let size = |length: f32| (length * scale).ceil() as u32;
-    let (width, height) = (size(width), size(height));
-    let shapes = shapes(&tree, scale)?;
-    let row = width as usize * 4;
-    let rows = (BAND / row.max(1)).clamp(1, height.max(1) as usize);
-    let mut band = Pixmap::new(width, rows as u32).ok_or_else(too_large)?;
-    let mut picture = Picture::new(width, height);
-    for top in (0..height).step_by(rows) {
-        // White. The pixmap's own fill is a loop that sets four bytes at a time.
-        band.data_mut().fill(0xff);
-        shapes.iter().for_each(|shape| shape.paint(&mut band, top));
-        let mut above = None;
-        for row in band.data().chunks_exact(row).take((height - top) as usize) {
-            picture.add(row, above == Some(row));
-            above = Some(row);
-        }
-    }
-    Ok(picture)
-}
-
-/// The rows of a picture. Most pictures have no more than 256 colours, and each pixel is the index
-/// of its colour then, which is a third of the bytes to compress.
-struct Picture {
+/// A picture as shapes.
+struct Drawing {
     width: u32,
     height: u32,
-    /// `None` if there are too many colours.
-    palette: Option<Palette>,
-    /// The rows as a PNG has them: a filter, and a byte for the index of each pixel's colour, or,
-    /// without a palette, three for its red, green and blue.
-    rows: Vec<u8>,
-    /// Zeros, for rows that are like the one above: a copy is faster than growing by a value.
-    nothing: Vec<u8>,
+    shapes: Vec<Shape>,
+}
+
+impl Drawing {
+    fn new(svg: &str) -> Result<Self, PlotError> {
+        let tree = Tree::from_str(&outlined(svg)?, &Options::default()).map_err(draw_error)?;
+        let (width, height) = (tree.size().width(), tree.size().height());
+        if width * height > MOST_PIXELS {
+            return Err(too_large(width, height));
+        }
+        let scale = if width * height * DENSITY * DENSITY > DENSE_PIXELS { 1.0 } else { DENSITY };
+        let size = |length: f32| (length * scale).ceil() as u32;
+        Ok(Self { width: size(width), height: size(height), shapes: shapes(&tree, scale)? })
+    }
+
+    /// Returns the picture as PNG; `None` if it has more colours than `colours` has room for.
+    fn file(&self, mut colours: Colours) -> Result<Option<Vec<u8>>, PlotError> {
+        let Some(rows) = self.compressed(&mut colours)? else { return Ok(None) };
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, self.width, self.height);
+        match &colours {
+            Colours::Indexed(palette) => {
+                encoder.set_color(png::ColorType::Indexed);
+                encoder.set_palette(&palette.colours);
+            }
+            Colours::Rgb => encoder.set_color(png::ColorType::Rgb),
+        }
+        let mut writer = encoder.write_header().map_err(draw_error)?;
+        // Not by the encoder: its library took a third of the time of a picture for moving its
+        // tables after each 32 KiB, because the linker does not vectorize
+        // (docs/journal/0022-pictures.md).
+        writer.write_chunk(png::chunk::IDAT, &rows).map_err(draw_error)?;
+        // Writes the end, which does not fail in memory.
+        drop(writer);
+        Ok(Some(file))
+    }
+
+    /// Paints the picture and compresses its rows, band by band. Returns `None` if it has more
+    /// colours than `colours` has room for.
+    fn compressed(&self, colours: &mut Colours) -> Result<Option<Vec<u8>>, PlotError> {
+        let mut compressor = CompressorOxide::new(create_comp_flags_from_zip_params(LEVEL, 1, 0));
+        let mut compressed = Vec::new();
+        let mut compress = |rows: &[u8], flush, expected| {
+            let append = |bytes: &[u8]| {
+                compressed.extend_from_slice(bytes);
+                true
+            };
+            match compress_to_output(&mut compressor, rows, flush, append) {
+                (status, _) if status == expected => Ok(()),
+                (status, _) => Err(PlotError::Draw(format!("the compressor says {status:?}"))),
+            }
+        };
+        let (width, most) = (self.width as usize, BAND / 4 / self.width.max(1) as usize);
+        let height = most.clamp(1, self.height.max(1) as usize);
+        let mut band = Pixmap::new(self.width, height as u32)
+            .ok_or_else(|| too_large(self.width as f32, self.height as f32))?;
+        let row_bytes = 1 + width * colours.bytes();
+        let mut rows = vec![0; row_bytes * height];
+        for top in (0..self.height).step_by(height) {
+            // White. The pixmap's own fill is a loop that sets four bytes at a time.
+            band.data_mut().fill(0xff);
+            self.shapes.iter().for_each(|shape| shape.paint(&mut band, top));
+            let mut above = None;
+            let of_picture = height.min((self.height - top) as usize);
+            let rows = &mut rows[..row_bytes * of_picture];
+            for (row, pixels) in rows.chunks_exact_mut(row_bytes).zip(band.data().chunks_exact(4 * width)) {
+                if !colours.set_row(row, pixels, above) {
+                    return Ok(None);
+                }
+                above = Some(pixels);
+            }
+            compress(rows, TDEFLFlush::None, TDEFLStatus::Okay)?;
+        }
+        compress(&[], TDEFLFlush::Finish, TDEFLStatus::Done)?;
+        Ok(Some(compressed))
+    }
+}
+
+fn too_large(width: f32, height: f32) -> PlotError {
+    PlotError::Draw(format!("{width} by {height} pixels are too many for a PNG"))
+}
+
+/// How a file says the colour of a pixel.
+enum Colours {
+    /// By its index: a third of the bytes to compress. Most pictures have no more than 256 colours.
+    Indexed(Palette),
+    /// By its red, green and blue.
+    Rgb,
 }
 
 /// The filters of rows that are used (PNG specification, section 9.2): the bytes themselves, and
@@ -82,42 +143,40 @@ struct Picture {
 const BYTES: u8 = 0;
 const UP: u8 = 2;
 
-impl Picture {
-    /// Starts a picture, which has no rows yet.
-    fn new(width: u32, height: u32) -> Self {
-        let rows = Vec::with_capacity((1 + width as usize) * height as usize);
-        Self { width, height, palette: Some(Palette::default()), rows, nothing: vec![0; 3 * width as usize] }
+impl Colours {
+    /// Returns the bytes of a pixel.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Indexed(_) => 1,
+            Self::Rgb => 3,
+        }
     }
 
-    /// Adds a row of pixels, each of four bytes; `again` says that it is as the last row. No pixel
-    /// is transparent, because all were white before anything was painted.
-    fn add(&mut self, row: &[u8], again: bool) {
-        let row = row.as_chunks::<4>().0;
-        if again {
-            let bytes = if self.palette.is_some() { row.len() } else { 3 * row.len() };
-            self.rows.push(UP);
-            self.rows.extend_from_slice(&self.nothing[..bytes]);
-            return;
+    /// Sets a row of a PNG, which is a filter and what says the colour of each pixel. The pixels
+    /// have four bytes each, and none is transparent, because all were white before anything was
+    /// painted. Returns `false` if there is no room for one of their colours.
+    fn set_row(&mut self, row: &mut [u8], pixels: &[u8], above: Option<&[u8]>) -> bool {
+        let Some((filter, row)) = row.split_first_mut() else { return true };
+        if above == Some(pixels) {
+            *filter = UP;
+            row.fill(0);
+            return true;
         }
-        let start = self.rows.len();
-        self.rows.push(BYTES);
-        if let Some(palette) = &mut self.palette {
-            if palette.add_indexes(row, &mut self.rows) {
-                return;
+        *filter = BYTES;
+        match self {
+            Self::Indexed(palette) => {
+                let all = palette.find_indexes(pixels, above);
+                row.copy_from_slice(&palette.row);
+                all
             }
-            let (rows, colours) = (&self.rows[..start], palette.colours.as_chunks::<3>().0);
-            let row = |row: &[u8]| match row {
-                [BYTES, indexes @ ..] => {
-                    let colours = indexes.iter().flat_map(|index| colours[usize::from(*index)]);
-                    std::iter::once(BYTES).chain(colours).collect()
+            Self::Rgb => {
+                let colours = row.as_chunks_mut::<3>().0;
+                for (colour, &[red, green, blue, _]) in colours.iter_mut().zip(pixels.as_chunks().0) {
+                    *colour = [red, green, blue];
                 }
-                indexes => [vec![UP], vec![0; 3 * indexes.len().saturating_sub(1)]].concat(),
-            };
-            self.rows = rows.chunks(1 + self.width as usize).flat_map(row).collect();
-            self.rows.push(BYTES);
-            self.palette = None;
+                true
+            }
         }
-        self.rows.extend(row.iter().flat_map(|&[red, green, blue, _]| [red, green, blue]));
     }
 }
 
@@ -127,21 +186,35 @@ struct Palette {
     /// Red, green and blue of each.
     colours: Vec<u8>,
     indexes: FxHashMap<[u8; 4], u8>,
+    /// The indexes of the last row that was found.
+    row: Vec<u8>,
 }
 
+/// The pixels that are compared with those above at a time: most are like them.
+const COMPARED: usize = 16;
+
 impl Palette {
-    /// Appends the indexes of a row's colours. Returns whether all have one; without, what was
-    /// appended means nothing.
-    fn add_indexes(&mut self, row: &[[u8; 4]], rows: &mut Vec<u8>) -> bool {
+    /// Finds the indexes of a row's colours. `above` is the row of which they were found before.
+    /// Returns whether all have one.
+    fn find_indexes(&mut self, row: &[u8], above: Option<&[u8]>) -> bool {
+        let mut indexes = mem::take(&mut self.row);
+        indexes.resize(row.len() / 4, 0);
+        let above = above.unwrap_or_default();
         let (mut before, mut index) = (None, Some(0));
         let mut all = true;
-        rows.extend(row.iter().map(|&pixel| {
-            if before != Some(pixel) {
-                (before, index) = (Some(pixel), self.index(pixel));
-                all &= index.is_some();
+        for (at, (indexes, row)) in indexes.chunks_mut(COMPARED).zip(row.chunks(4 * COMPARED)).enumerate() {
+            if above.get(4 * COMPARED * at..).is_some_and(|above| above.starts_with(row)) {
+                continue;
             }
-            index.unwrap_or_default()
-        }));
+            for (place, &pixel) in indexes.iter_mut().zip(row.as_chunks().0) {
+                if before != Some(pixel) {
+                    (before, index) = (Some(pixel), self.index(pixel));
+                    all &= index.is_some();
+                }
+                *place = index.unwrap_or_default();
+            }
+        }
+        self.row = indexes;
         all
     }
 
@@ -157,25 +230,6 @@ impl Palette {
             }
         }
     }
-}
-
-fn encoded(picture: &Picture) -> Result<Vec<u8>, png::EncodingError> {
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, picture.width, picture.height);
-    match &picture.palette {
-        Some(palette) => {
-            encoder.set_color(png::ColorType::Indexed);
-            encoder.set_palette(&palette.colours);
-        }
-        None => encoder.set_color(png::ColorType::Rgb),
-    }
-    let mut writer = encoder.write_header()?;
-    // Not by the encoder: its library took a third of the time of a picture for moving its tables
-    // after each 32 KiB, because the linker does not vectorize (docs/journal/0022-pictures.md).
-    writer.write_chunk(png::chunk::IDAT, &compress_to_vec_zlib(&picture.rows, 1))?;
-    // Writes the end, which does not fail in memory.
-    drop(writer);
-    Ok(file)
 }
 
 #[cfg(test)]
