@@ -1,8 +1,7 @@
 //! Shapes that are rectangles of whole pixels, such as the cells of a heatmap, hundred thousands in
 //! a picture, and the lines of its axes. Their pixels are set, without outlines and their edges.
 
-use tiny_skia::{Color, Path, PathSegment, Pixmap, Point, Transform};
-use usvg::{LineCap, LineJoin, Stroke};
+use tiny_skia::{Color, Path, PathSegment, Pixmap, Point};
 
 /// Rectangles of one colour. Without an opaque colour there is one, since no pixel may be shaded
 /// twice.
@@ -22,22 +21,18 @@ struct Bar {
 
 impl Bars {
     /// Returns the inside of a path; `None` if it is not a rectangle of whole pixels.
-    pub(super) fn of_fill(path: &Path, place: Transform, pixel: [u8; 4]) -> Option<Self> {
+    pub(super) fn of_fill(path: &Path, scale: f32, pixel: [u8; 4]) -> Option<Self> {
         let [from, to] = rectangle(path)?;
-        Some(Self { pixel, all: vec![bar(from, to, place)?] })
+        Some(Self { pixel, all: vec![bar(from, to, scale)?] })
     }
 
-    /// Returns the line of a path; `None` if it has parts that do not cover whole pixels, or if it
-    /// lets through what is below and might cover a pixel twice.
-    pub(super) fn of_stroke(path: &Path, stroke: &Stroke, place: Transform, pixel: [u8; 4]) -> Option<Self> {
-        let corners_are_square = stroke.linejoin() == LineJoin::Miter && stroke.miterlimit().get() >= 2.0;
-        if stroke.linecap() != LineCap::Butt || !corners_are_square {
-            return None;
-        }
-        let half = stroke.width().get() / 2.0;
+    /// Returns the line of a path, of this width; `None` if it has parts that do not cover whole
+    /// pixels, or if it lets through what is below and might cover a pixel twice.
+    pub(super) fn of_stroke(path: &Path, width: f32, scale: f32, pixel: [u8; 4]) -> Option<Self> {
+        let half = width / 2.0;
         let all = match rectangle(path) {
-            Some(corners) => frame(corners, half, place)?,
-            None => lines(path, half, place)?,
+            Some(corners) => frame(corners, half, scale)?,
+            None => lines(path, half, scale)?,
         };
         (is_opaque(pixel) || all.len() == 1).then_some(Self { pixel, all })
     }
@@ -93,10 +88,10 @@ fn rectangle(path: &Path) -> Option<[Point; 2]> {
 }
 
 /// Returns the sides of a rectangle as bars with `half` of their width on each side.
-fn frame([a, c]: [Point; 2], half: f32, place: Transform) -> Option<Vec<Bar>> {
+fn frame([a, c]: [Point; 2], half: f32, scale: f32) -> Option<Vec<Bar>> {
     let ([left, right], [top, bottom]) = ([a.x.min(c.x), a.x.max(c.x)], [a.y.min(c.y), a.y.max(c.y)]);
     let side = |from: [f32; 2], to: [f32; 2]| {
-        bar(Point::from_xy(from[0] - half, from[1] - half), Point::from_xy(to[0] + half, to[1] + half), place)
+        bar(Point::from_xy(from[0] - half, from[1] - half), Point::from_xy(to[0] + half, to[1] + half), scale)
     };
     [
         side([left, top], [right, top]),
@@ -109,7 +104,7 @@ fn frame([a, c]: [Point; 2], half: f32, place: Transform) -> Option<Vec<Bar>> {
 }
 
 /// Returns the bars of a path of single lines; `None` if one of them is oblique.
-fn lines(path: &Path, half: f32, place: Transform) -> Option<Vec<Bar>> {
+fn lines(path: &Path, half: f32, scale: f32) -> Option<Vec<Bar>> {
     let mut all = Vec::new();
     let mut segments = path.segments();
     while let Some(segment) = segments.next() {
@@ -121,7 +116,7 @@ fn lines(path: &Path, half: f32, place: Transform) -> Option<Vec<Bar>> {
             (true, false) => (half, 0.0),
             (false, false) => return None,
         };
-        all.push(bar(Point::from_xy(from.x - x, from.y - y), Point::from_xy(to.x + x, to.y + y), place)?);
+        all.push(bar(Point::from_xy(from.x - x, from.y - y), Point::from_xy(to.x + x, to.y + y), scale)?);
     }
     Some(all)
 }
@@ -131,13 +126,8 @@ fn is_opaque([.., alpha]: [u8; 4]) -> bool {
 }
 
 /// Returns the rectangle with these corners; `None` if it does not cover whole pixels.
-fn bar(from: Point, to: Point, place: Transform) -> Option<Bar> {
-    if place.has_skew() {
-        return None;
-    }
-    let mut corners = [from, to];
-    place.map_points(&mut corners);
-    let [from, to] = corners;
+fn bar(from: Point, to: Point, scale: f32) -> Option<Bar> {
+    let [from, to] = [from, to].map(|corner| Point::from_xy(scale * corner.x, scale * corner.y));
     Some(Bar {
         left: whole(from.x.min(to.x))? as usize,
         right: whole(from.x.max(to.x))? as usize,
@@ -155,104 +145,94 @@ fn whole(at: f32) -> Option<u32> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may end at once")]
 mod tests {
+    use super::super::shapes::segments;
     use super::*;
-    use tiny_skia::{FillRule, Paint, PathStroker};
-    use usvg::{Node, Options, Tree};
+    use tiny_skia::{FillRule, Paint, PathStroker, Stroke, Transform};
 
     const PIXEL: [u8; 4] = [71, 51, 126, 255];
+    const SCALE: f32 = 2.0;
 
-    /// Returns the first path of an SVG of 40 by 30 pixels.
-    fn path(inside: &str) -> usvg::Path {
-        let svg = format!(r#"<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30">{inside}</svg>"#);
-        let tree = Tree::from_str(&svg, &Options::default()).unwrap();
-        let Some(Node::Path(path)) = tree.root().children().first() else { panic!("{inside}: no path") };
-        (**path).clone()
-    }
+    /// A path, and the width of its line; `None` if it is filled.
+    type Case = (&'static str, Option<f32>);
 
-    fn of(path: &usvg::Path, pixel: [u8; 4]) -> Option<Bars> {
-        let place = Transform::from_scale(2.0, 2.0);
-        match path.stroke() {
-            Some(stroke) => Bars::of_stroke(path.data(), stroke, place, pixel),
-            None => Bars::of_fill(path.data(), place, pixel),
+    fn of((path, width): Case, pixel: [u8; 4]) -> Option<Bars> {
+        let path = segments(path).unwrap().unwrap();
+        match width {
+            Some(width) => Bars::of_stroke(&path, width, SCALE, pixel),
+            None => Bars::of_fill(&path, SCALE, pixel),
         }
     }
 
     /// Paints a band as the library does.
-    fn paint_outline(path: &usvg::Path, pixel: [u8; 4], top: u32, band: &mut Pixmap) {
-        let place = Transform::from_scale(2.0, 2.0);
-        let stroked = path.stroke().map(|stroke| {
-            let precision = PathStroker::compute_resolution_scale(&place);
-            path.data().stroke(&stroke.to_tiny_skia(), precision).unwrap()
-        });
+    fn paint_outline((path, width): Case, pixel: [u8; 4], top: u32, band: &mut Pixmap) {
+        let place = Transform::from_scale(SCALE, SCALE);
+        let path = segments(path).unwrap().unwrap();
+        let precision = PathStroker::compute_resolution_scale(&place);
+        let stroked = |width| path.stroke(&Stroke { width, ..Stroke::default() }, precision).unwrap();
+        let outline = width.map_or_else(|| path.clone(), stroked);
         let mut paint = Paint::default();
         let [red, green, blue, alpha] = pixel;
         paint.set_color_rgba8(red, green, blue, alpha);
-        let outline = stroked.unwrap_or_else(|| path.data().clone());
         let place = place.post_translate(0.0, -(top as f32));
         band.fill_path(&outline, &paint, FillRule::Winding, place, None);
     }
 
     #[test]
     fn rectangles_of_whole_pixels_are_as_their_outlines() {
-        for inside in [
-            r#"<path d="M2 3.5h5m1 0h2m-8 4h9" fill="none" stroke="red" stroke-width="3"/>"#,
-            r#"<path d="M2.5 3h5m-7 12h38.5" fill="none" stroke="red" stroke-width="2"/>"#,
-            r#"<path d="M9 3H2m3 1h60m-58 25h9" fill="none" stroke="red" stroke-width="1"/>"#,
-            r#"<path d="M3 2v7m4 9V3m1 5h4" fill="none" stroke="red"/>"#,
-            r#"<rect x="3" y="4.5" width="30" height="20" fill="red"/>"#,
-            r#"<rect x="3" y="4" width="30" height="20" fill="none" stroke="red"/>"#,
-            r#"<rect x="3" y="4" width="3" height="2" fill="none" stroke="red" stroke-width="4"/>"#,
-            r#"<rect x="0" y="0" width="400" height="300" fill="red"/>"#,
+        for case in [
+            ("M2 3.5h5m1 0h2m-8 4h9", Some(3.0)),
+            ("M2.5 3h5m-7 12h38.5", Some(2.0)),
+            ("M9 3H2m3 1h60m-58 25h9", Some(1.0)),
+            ("M3 2v7m4 9V3m1 5h4", Some(1.0)),
+            ("M3 4.5h30v20h-30z", None),
+            ("M3 4h30v20h-30z", Some(1.0)),
+            ("M3 4h3v2h-3z", Some(4.0)),
+            ("M0 0h400v300h-400z", None),
         ] {
-            let path = path(inside);
-            let bars = of(&path, PIXEL).unwrap_or_else(|| panic!("{inside}: an outline"));
+            let bars = of(case, PIXEL).unwrap_or_else(|| panic!("{case:?}: an outline"));
             for top in [0, 20, 40] {
                 let mut band = Pixmap::new(80, 20).unwrap();
                 let mut expected = band.clone();
                 bars.paint(&mut band, top);
-                paint_outline(&path, PIXEL, top, &mut expected);
-                assert!(band == expected, "{inside} at {top}");
+                paint_outline(case, PIXEL, top, &mut expected);
+                assert!(band == expected, "{case:?} at {top}");
             }
         }
     }
 
     #[test]
     fn what_is_not_of_whole_pixels_has_an_outline() {
-        for inside in [
-            r#"<path d="M2 3.2h5" fill="none" stroke="red"/>"#,
-            r#"<path d="M2.3 3h5" fill="none" stroke="red"/>"#,
-            r#"<path d="M2 3h5v1" fill="none" stroke="red" stroke-width="2"/>"#,
-            r#"<path d="M2 3h5l1 1" fill="none" stroke="red" stroke-width="2"/>"#,
-            r#"<path d="M2 3h5" fill="none" stroke="red" stroke-width="2" stroke-linecap="round"/>"#,
-            r#"<path d="M-2 3h5" fill="none" stroke="red" stroke-width="2"/>"#,
-            r#"<path d="M2 3h5l1 1z" fill="red"/>"#,
-            r#"<path d="M2 3h5v5z" fill="red"/>"#,
-            r#"<rect x="3.2" y="4" width="30" height="20" fill="red"/>"#,
-            r#"<rect x="3" y="4" width="30" height="20" rx="3" fill="red"/>"#,
+        for case in [
+            ("M2 3.2h5", Some(1.0)),
+            ("M2.3 3h5", Some(1.0)),
+            ("M2 3h5v1", Some(2.0)),
+            ("M2 3h5l1 1", Some(2.0)),
+            ("M2 3l5 1", Some(2.0)),
+            ("M-2 3h5", Some(2.0)),
+            ("M2 3h5l1 1z", None),
+            ("M2 3h5v5z", None),
+            ("M2 3h5v5h-5", None),
+            ("M3.2 4h30v20h-30z", None),
+            ("M3.2 4h30v20h-30z", Some(1.0)),
         ] {
-            assert!(of(&path(inside), PIXEL).is_none(), "{inside}");
+            assert!(of(case, PIXEL).is_none(), "{case:?}");
         }
-        let twice = path(r#"<path d="M2 3.5h5m-2 0h2" fill="none" stroke="red"/>"#);
-        assert!(of(&twice, PIXEL).is_some() && of(&twice, [71, 51, 126, 128]).is_none());
+        let twice = ("M2 3.5h5m-2 0h2", Some(1.0));
+        assert!(of(twice, PIXEL).is_some() && of(twice, [71, 51, 126, 128]).is_none());
     }
 
     #[test]
     fn what_lets_through_shades_as_the_library() {
-        for inside in [
-            r#"<rect x="3" y="4" width="30" height="20" fill="red"/>"#,
-            r#"<path d="M3 4h30" fill="none" stroke="red"/>"#,
-            r#"<path d="M7 25v-20" fill="none" stroke="red"/>"#,
-        ] {
-            let path = path(inside);
+        for case in [("M3 4h30v20h-30z", None), ("M3 4h30", Some(1.0)), ("M7 25v-20", Some(1.0))] {
             for alpha in [0, 1, 26, 128, 254] {
                 for below in [[255; 4], [0, 1, 128, 255], [243, 77, 9, 255]] {
                     let pixel = [0, 77, 255, alpha];
                     let mut band = Pixmap::new(80, 20).unwrap();
                     band.data_mut().as_chunks_mut().0.fill(below);
                     let mut expected = band.clone();
-                    of(&path, pixel).unwrap().paint(&mut band, 20);
-                    paint_outline(&path, pixel, 20, &mut expected);
-                    assert!(band == expected, "{inside} with {alpha} on {below:?}");
+                    of(case, pixel).unwrap().paint(&mut band, 20);
+                    paint_outline(case, pixel, 20, &mut expected);
+                    assert!(band == expected, "{case:?} with {alpha} on {below:?}");
                 }
             }
         }

@@ -6,13 +6,12 @@ use std::mem;
 use miniz_oxide::deflate::core::{
     CompressorOxide, TDEFLFlush, TDEFLStatus, compress_to_output, create_comp_flags_from_zip_params,
 };
+use roxmltree::Document;
 use rustc_hash::FxHashMap;
 use tiny_skia::Pixmap;
-use usvg::{Options, Tree};
 
-use super::letters::outlined;
 use super::plot::{PlotError, draw_error};
-use super::shapes::{Shape, shapes};
+use super::shapes::{Shape, Size, shapes};
 
 /// The pixels of a PNG for each pixel of the SVG, in each direction: letters are
 /// sharp on screens with a high density.
@@ -53,14 +52,15 @@ struct Drawing {
 
 impl Drawing {
     fn new(svg: &str) -> Result<Self, PlotError> {
-        let tree = Tree::from_str(&outlined(svg)?, &Options::default()).map_err(draw_error)?;
-        let (width, height) = (tree.size().width(), tree.size().height());
+        let svg = Document::parse(svg).map_err(draw_error)?;
+        let of_svg = Size::of(&svg)?;
+        let Size { width, height } = of_svg;
         if width * height > MOST_PIXELS {
             return Err(too_large(width, height));
         }
         let scale = if width * height * DENSITY * DENSITY > DENSE_PIXELS { 1.0 } else { DENSITY };
         let size = |length: f32| (length * scale).ceil() as u32;
-        Ok(Self { width: size(width), height: size(height), shapes: shapes(&tree, scale)? })
+        Ok(Self { width: size(width), height: size(height), shapes: shapes(&svg, of_svg, scale)? })
     }
 
     /// Returns the picture as PNG; `None` if it has more colours than `colours` has room for.
@@ -291,11 +291,30 @@ pub(crate) mod tests {
         let svg = |inside: &str| {
             format!(r#"<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">{inside}</svg>"#)
         };
-        let dashed = r#"<path d="M1 1h7" stroke="red" stroke-dasharray="1 1"/>"#;
-        let error = png(&svg(dashed)).unwrap_err().to_string();
-        assert_eq!(error, "The picture could not be drawn: the SVG has a dashed line.");
-        assert!(png(&svg(r#"<path d="M1 1h7" stroke="red"/>"#)).is_ok());
-        assert!(png(&svg("")).is_ok());
+        for (inside, what) in [
+            (r#"<path d="M1 1h7" stroke="red" stroke-dasharray="1 1"/>"#, "`stroke-dasharray` of `path`"),
+            (r#"<path d="M1 1q7 2 3 4" stroke="red"/>"#, "a curve"),
+            (r#"<circle/>"#, "a `circle`"),
+            (r#"<rect width="9" height="x"/>"#, "`height=\"x\"`, which is no number"),
+        ] {
+            let error = png(&svg(inside)).unwrap_err().to_string();
+            assert_eq!(error, format!("The picture could not be drawn: the SVG has {what}."));
+        }
+        for inside in ["", r#"<path d="M1 1h7" stroke="red"/>"#, r#"<rect width="0" height="9"/>"#] {
+            assert!(png(&svg(inside)).is_ok(), "{inside}");
+        }
+        for hostile in [
+            r#"<path d="M1 1h"/>"#,
+            r#"<path d="M1 1h1e30v1e38h1e38" stroke="red" stroke-width="1e38"/>"#,
+            r#"<rect x="-1e38" width="3e38" height="3e38" stroke="red"/>"#,
+            r#"<rect fill="blau" width="1" height="1"/>"#,
+            r#"<polyline points="1,2 3" stroke="red" opacity="-7"/>"#,
+            r#"<text font-size="1e38" x="1e38" transform="rotate(1e38)">A</text>"#,
+        ] {
+            let _either = png(&svg(hostile));
+        }
+        let error = png(r#"<svg width="0" height="9"/>"#).unwrap_err().to_string();
+        assert_eq!(error, "The picture could not be drawn: the SVG has no width.");
         assert!(png("<svg").is_err());
     }
 }
