@@ -3,14 +3,15 @@
 //!
 //! With `PRECISE_UPDATE_DOCUMENTS=1` the outputs are rewritten instead of compared.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use precise_tests::fleet_place;
 use precise_tests::run::binary;
+use tempfile::TempDir;
 
 /// The start of the information of a fence whose output is compared.
 const RUN: &str = "<!-- run: ";
@@ -137,7 +138,7 @@ fn every_command_of_the_documents_is_one_that_the_binary_takes() -> Result<()> {
 #[test]
 fn outputs_in_the_documents_are_what_the_commands_print() -> Result<()> {
     let updating = std::env::var_os("PRECISE_UPDATE_DOCUMENTS").is_some();
-    let mut compared = 0;
+    let (mut compared, made) = (0, OnceCell::new());
     for path in pages()? {
         let page = fs::read_to_string(&path)?;
         let mut now = String::new();
@@ -148,7 +149,7 @@ fn outputs_in_the_documents_are_what_the_commands_print() -> Result<()> {
             let after = after.strip_prefix("\n").unwrap_or(after);
             let body = after.strip_prefix("```\n").with_context(context)?;
             let (_, behind) = body.split_once("\n```\n").with_context(context)?;
-            now += &format!("{before}{RUN}{script} -->\n\n```\n{}\n```\n", shown(script)?);
+            now += &format!("{before}{RUN}{script} -->\n\n```\n{}\n```\n", shown(script, &made)?);
             rest = behind;
             compared += 1;
         }
@@ -163,19 +164,17 @@ fn outputs_in_the_documents_are_what_the_commands_print() -> Result<()> {
 }
 
 /// Returns the folder of a small fleet, which is made once.
-fn fleet() -> Result<PathBuf> {
-    static MADE: Mutex<Option<tempfile::TempDir>> = Mutex::new(None);
-    let mut made = MADE.lock().map_err(|_| anyhow!("another test failed"))?;
-    if made.is_none() {
+fn fleet(made: &OnceCell<TempDir>) -> Result<&Path> {
+    if made.get().is_none() {
         let folder = tempfile::tempdir()?;
         fleet_place::write_tables(folder.path())?;
-        *made = Some(folder);
+        made.set(folder).map_err(|_| anyhow!("a fleet was made twice"))?;
     }
-    Ok(made.as_ref().context("a fleet")?.path().to_owned())
+    Ok(made.get().context("a fleet")?.path())
 }
 
 /// Returns the last command of a script with a prompt, and what it prints.
-fn shown(script: &str) -> Result<String> {
+fn shown(script: &str, made: &OnceCell<TempDir>) -> Result<String> {
     let folder = tempfile::tempdir()?;
     // A recording without a clock is as old as its file.
     let written = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_750_000_000);
@@ -191,7 +190,7 @@ fn shown(script: &str) -> Result<String> {
         }
     }
     if script.contains(" prod ") {
-        std::os::unix::fs::symlink(fleet()?, folder.path().join("prod"))?;
+        std::os::unix::fs::symlink(fleet(made)?, folder.path().join("prod"))?;
     }
     let mut text = String::new();
     // A long script is on several lines of the page.

@@ -80,7 +80,6 @@ impl Control {
 /// The world of a campaign. What it has started ends when it is dropped.
 #[derive(Debug)]
 pub struct World {
-    folder: TempDir,
     disk: Disk,
     control: Control,
     work: PathBuf,
@@ -93,6 +92,8 @@ pub struct World {
     /// Processes that were stopped and are not continued before the runs end.
     pub stopped: Vec<u32>,
     numbers: u64,
+    /// Dropped last: a folder with a disk in it cannot be removed.
+    folder: TempDir,
 }
 
 impl World {
@@ -108,7 +109,6 @@ impl World {
         let control = Control::new(folder.path())?;
         let work = program::c(folder.path(), "chaos-work", include_str!("work.c"))?;
         Ok(Self {
-            folder,
             disk,
             control,
             work,
@@ -117,6 +117,7 @@ impl World {
             endpoint: None,
             stopped: Vec::new(),
             numbers: 0,
+            folder,
         })
     }
 
