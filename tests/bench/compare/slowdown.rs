@@ -1,11 +1,12 @@
 //! How much slower a program becomes while all CPUs are sampled.
 
+use std::mem;
 use std::rc::Rc;
 
 use anyhow::Result;
 
 use super::commands::{Filter, by_fault, by_timer};
-use super::question::Question;
+use super::question::{Question, words};
 use super::running::Running;
 use super::setting::Setting;
 use super::tool::Tool;
@@ -45,9 +46,13 @@ pub fn timers(setting: &Rc<Setting>) -> Vec<Question> {
         ("A multiplication", Load::Compute),
         ("A system call", Load::Syscalls),
     ];
+    // Before the first table.
+    let mut note = "The profiler itself runs on another CPU, and what it takes there is in its own chapter.";
     let timers = loads.into_iter().flat_map(|(name, load)| {
-        [1000u32, 10_000, 20_000]
-            .map(|hertz| timer(setting, &format!("{name}, timer of {} kHz", hertz / 1000), hertz, load))
+        [1000u32, 10_000, 20_000].map(|hertz| {
+            let title = format!("{name}, timer of {} kHz", hertz / 1000);
+            timer(setting, &title, mem::take(&mut note), hertz, load)
+        })
     });
     timers.collect()
 }
@@ -81,10 +86,12 @@ pub fn under(setting: &Setting, tool: Tool, commands: &[Vec<String>], load: Load
     value
 }
 
-fn timer(setting: &Rc<Setting>, title: &str, hertz: u32, load: Load) -> Question {
+fn timer(setting: &Rc<Setting>, title: &str, note: &'static str, hertz: u32, load: Load) -> Question {
     let contenders = [Tool::Precise, Tool::Perf, Tool::Bpftrace];
-    contenders.into_iter().fold(slowed(setting, title, "", load), |question, tool| {
+    contenders.into_iter().fold(slowed(setting, title, note, load), |question, tool| {
         let command = by_timer(setting, tool, hertz, Filter::None, "--overhead off ");
-        profiled(setting, question, load, tool, command)
+        // The load has CPU 1.
+        let elsewhere = words("taskset -c 0").into_iter().chain(command).collect();
+        profiled(setting, question, load, tool, elsewhere)
     })
 }

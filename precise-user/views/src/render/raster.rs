@@ -13,13 +13,13 @@ use tiny_skia::Pixmap;
 use super::plot::{PlotError, draw_error};
 use super::shapes::{Shape, Size, shapes};
 
-/// The pixels of a PNG for each pixel of the SVG, in each direction: letters are
-/// sharp on screens with a high density.
+/// The pixels of a PNG for each pixel of the SVG, in each direction: letters are sharp on screens
+/// with a high density.
 const DENSITY: f32 = 2.0;
 /// The largest number of pixels that are drawn at [`DENSITY`]; larger pictures have one pixel for
 /// each pixel of the SVG.
 const DENSE_PIXELS: f32 = 48e6;
-/// The largest number of pixels of a picture: up to 768 MB before they are compressed.
+/// The largest number of pixels of a picture, of which a program that shows it makes a gigabyte.
 const MOST_PIXELS: f32 = 256e6;
 
 /// The bytes of a band of the picture, about. Bands are drawn one after the other into the same
@@ -36,11 +36,11 @@ const LEVEL: i32 = 1;
 /// Returns an error if the picture has too many pixels, or if it is no SVG.
 pub(crate) fn png(svg: &str) -> Result<Vec<u8>, PlotError> {
     let drawing = Drawing::new(svg)?;
-    let file = match drawing.file(Colours::Indexed(Palette::default()))? {
-        Some(file) => Some(file),
-        None => drawing.file(Colours::Rgb)?,
-    };
-    file.ok_or_else(|| PlotError::Draw("no kind of colours has all of the picture's".to_owned()))
+    if let Some(file) = drawing.file(Colours::Indexed(Palette::default()))? {
+        return Ok(file);
+    }
+    let none = || PlotError::Draw("red, green and blue have no room for a colour".to_owned());
+    drawing.file(Colours::Rgb)?.ok_or_else(none)
 }
 
 /// A picture as shapes.
