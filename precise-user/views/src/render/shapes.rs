@@ -1,5 +1,5 @@
-//! The shapes of an SVG of this program, each as rectangles or as an outline to fill, so that a part
-//! of the picture can be painted without looking at what is not in it.
+//! The shapes of an SVG of this program, each as rectangles or as an outline to fill, so that a
+//! part of the picture can be painted without looking at what is not in it.
 
 use roxmltree::{Document, Node};
 use svgtypes::{Color, PointsParser, SimplePathSegment, SimplifyingPathParser};
