@@ -1,5 +1,6 @@
-//! Shapes that are rectangles of whole pixels, such as the cells of a heatmap, hundred thousands in
-//! a picture, and the lines of its axes. Their pixels are set, without outlines and their edges.
+//! Shapes that are rectangles of whole pixels, such as the lines of axes and the cells of a
+//! heatmap, of which a picture has hundreds of thousands. Their pixels are set, without outlines
+//! and edges.
 
 use tiny_skia::{Color, Path, PathSegment, Pixmap, Point};
 

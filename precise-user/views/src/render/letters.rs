@@ -32,7 +32,7 @@ impl Letters {
     ///
     /// # Errors
     ///
-    /// Returns an error if a number of the element is none.
+    /// Returns an error if a number or the rotation of the element cannot be read.
     pub(super) fn outline(&self, text: Node<'_, '_>) -> Result<Option<Path>, PlotError> {
         let face = if text.attribute("font-weight") == Some("bold") { &self.bold } else { &self.regular };
         let number = |name| shapes::number(text, name).map(Option::unwrap_or_default);

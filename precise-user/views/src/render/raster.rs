@@ -100,8 +100,9 @@ impl Drawing {
                 (status, _) => Err(PlotError::Draw(format!("the compressor says {status:?}"))),
             }
         };
-        let (width, most) = (self.width as usize, BAND / 4 / self.width.max(1) as usize);
-        let height = most.clamp(1, self.height.max(1) as usize);
+        let width = self.width as usize;
+        // Neither is zero: the size of an SVG is not.
+        let height = (BAND / 4 / width).clamp(1, self.height as usize);
         let mut band = Pixmap::new(self.width, height as u32)
             .ok_or_else(|| too_large(self.width as f32, self.height as f32))?;
         let row_bytes = 1 + width * colours.bytes();
@@ -295,7 +296,8 @@ pub(crate) mod tests {
             (r#"<path d="M1 1h7" stroke="red" stroke-dasharray="1 1"/>"#, "`stroke-dasharray` of `path`"),
             (r#"<path d="M1 1q7 2 3 4" stroke="red"/>"#, "a curve"),
             (r#"<circle/>"#, "a `circle`"),
-            (r#"<rect width="9" height="x"/>"#, "`height=\"x\"`, which is no number"),
+            (r#"<text letter-spacing="2">A</text>"#, "`letter-spacing` of `text`"),
+            (r#"<rect width="9" height="x"/>"#, "`height=\"x\"`, which is not a number"),
         ] {
             let error = png(&svg(inside)).unwrap_err().to_string();
             assert_eq!(error, format!("The picture could not be drawn: the SVG has {what}."));

@@ -75,8 +75,21 @@ struct Reader {
     found: Vec<Shape>,
 }
 
-/// The attributes of shapes that are painted as they say. Those of text are of [`Letters`].
-const KNOWN: [&str; 11] = [
+/// The attributes of text that [`Letters`] and [`colour`] read; there is one family of fonts.
+const OF_TEXT: [&str; 10] = [
+    "dy",
+    "fill",
+    "font-family",
+    "font-size",
+    "font-weight",
+    "opacity",
+    "text-anchor",
+    "transform",
+    "x",
+    "y",
+];
+/// The attributes of other elements that are read.
+const OF_SHAPES: [&str; 11] = [
     "d",
     "fill",
     "height",
@@ -91,33 +104,30 @@ const KNOWN: [&str; 11] = [
 ];
 
 impl Reader {
-    /// Adds the elements of an SVG or of a group. Edges are smooth unless `crisp` is set.
+    /// Adds the elements of an SVG or of a group. Edges are crisp unless `smooth` is set.
     fn add_children(&mut self, parent: Node<'_, '_>, smooth: bool) -> Result<(), PlotError> {
         for node in parent.children().filter(Node::is_element) {
-            let path = match node.tag_name().name() {
-                "title" | "desc" => continue,
+            let element = node.tag_name().name();
+            let known = if element == "text" { &OF_TEXT[..] } else { &OF_SHAPES };
+            if let Some(other) = node.attributes().find(|other| !known.contains(&other.name())) {
+                return Err(unknown(&format!("`{}` of `{element}`", other.name())));
+            }
+            let path = match element {
+                "title" | "desc" => None,
+                "g" => {
+                    let crisp = node.attribute("shape-rendering") == Some("crispEdges");
+                    self.add_children(node, smooth && !crisp)?;
+                    None
+                }
                 "text" => {
-                    let outline = self.letters.outline(node)?;
                     let colour = colour(node, "fill", Some(Color::black()))?;
-                    self.add_outline(outline, colour, smooth);
-                    continue;
+                    self.add_outline(self.letters.outline(node)?, colour, smooth);
+                    None
                 }
-                element => {
-                    if let Some(other) = node.attributes().find(|known| !KNOWN.contains(&known.name())) {
-                        return Err(unknown(&format!("`{}` of `{element}`", other.name())));
-                    }
-                    match element {
-                        "g" => {
-                            let crisp = node.attribute("shape-rendering") == Some("crispEdges");
-                            self.add_children(node, smooth && !crisp)?;
-                            continue;
-                        }
-                        "rect" => self.rectangle(node)?,
-                        "polyline" => points(node.attribute("points").unwrap_or_default()),
-                        "path" => segments(node.attribute("d").unwrap_or_default())?,
-                        other => return Err(unknown(&format!("a `{other}`"))),
-                    }
-                }
+                "rect" => self.rectangle(node)?,
+                "polyline" => points(node.attribute("points").unwrap_or_default()),
+                "path" => segments(node.attribute("d").unwrap_or_default())?,
+                other => return Err(unknown(&format!("a `{other}`"))),
             };
             // A path of one point has no outline.
             if let Some(path) = path {
@@ -225,12 +235,12 @@ fn colour(node: Node<'_, '_>, name: &str, usual: Option<Color>) -> Result<Option
 ///
 /// # Errors
 ///
-/// Returns an error if it is no number.
+/// Returns an error if it is not a number.
 pub(super) fn number(node: Node<'_, '_>, name: &str) -> Result<Option<f32>, PlotError> {
     let Some(text) = node.attribute(name) else { return Ok(None) };
     match text.parse::<f32>() {
         Ok(number) if number.is_finite() => Ok(Some(number)),
-        _ => Err(unknown(&format!("`{name}=\"{text}\"`, which is no number"))),
+        _ => Err(unknown(&format!("`{name}=\"{text}\"`, which is not a number"))),
     }
 }
 
