@@ -127,16 +127,19 @@ impl NamedFirst {
         Self { now: monotonic_ns(), sampled, all, threads }
     }
 
-    /// Reads the processes that are running. Returns a note if they cannot be listed. `open` opens
-    /// the files that they have mapped, and waits until they are open if its argument says so:
-    /// those of a sampled process can be files that nobody else has, and it may end at once.
+    /// Reads the processes that are running and may be sampled. Returns a note if they cannot be
+    /// listed. `open` opens the files that they have mapped, and waits until they are open if its
+    /// argument says so: those of a sampled process can be files that nobody else has, and it may
+    /// end at once.
+    ///
+    /// Of a command nothing is read: all that it is comes with its exec. A machine may run
+    /// thousands of processes, and reading those that nobody samples would delay the start.
     pub fn look(
         &self,
         processes: &mut Processes,
         mut open: impl FnMut(&mut Processes, Wait),
     ) -> Option<String> {
         let root = Path::new("/");
-        // Threads of other processes are not sampled, and each costs a file.
         processes.read_threads(self.threads);
         for id in &self.sampled {
             // A process that has ended is not sampled.
@@ -145,7 +148,9 @@ impl NamedFirst {
         if !self.sampled.is_empty() {
             open(processes, Wait::UntilOpen);
         }
-        processes.read_threads(self.threads && self.all);
+        if !self.all {
+            return None;
+        }
         let error = processes.snapshot_all(root, self.now).err();
         open(processes, Wait::No);
         error.map(|error| format!("cannot list the running processes: {error}"))
