@@ -189,6 +189,26 @@ fn storms_cost_bounded_memory_and_nobody_elses_names() -> Result<()> {
     })
 }
 
+/// A ring of 256 KiB has room for 2,000 of these records, and is looked at every 50 ms at most.
+#[test]
+fn mappings_are_read_before_they_fill_a_ring() -> Result<()> {
+    const MAPPINGS: u64 = 20_000;
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let tenant = Tenant::new()?;
+        let options = ["record", "-e", "cpu-clock", "-F", "99", "-a", "--duration", "300s"];
+        let live = Live::start(folder.path(), &options)?;
+        tenant.run("maps", MAPPINGS)?;
+        let notes = live.interrupt()?.capture.meta.notes;
+        let number = |lost: &str| lost.split(' ').next()?.replace(',', "").parse().ok();
+        let lost = notes.iter().find_map(|note| number(note.strip_prefix("the kernel lost ")?));
+        let lost: u64 = lost.unwrap_or(0);
+        precise_tests::say(&format!("{lost} records lost of {MAPPINGS} mappings in a row"));
+        assert!(lost < MAPPINGS / 4, "{notes:?}");
+        Ok(())
+    })
+}
+
 /// The processor runs the vsyscall page in user mode, although its address is in the kernel's half.
 #[test]
 fn the_vsyscall_page_is_not_the_kernel() -> Result<()> {

@@ -15,6 +15,7 @@ pub mod offsets;
 pub mod opener;
 mod patch;
 pub mod program;
+pub mod readable;
 pub mod ring;
 pub mod sampler;
 pub mod sideband;

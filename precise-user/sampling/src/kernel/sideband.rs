@@ -2,15 +2,21 @@
 //! dummy event per CPU. It tells which process ran which code when a sample was taken.
 
 use std::{
+    io,
+    mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd as _, OwnedFd},
     time::Duration,
 };
 
 use perf_event_open_sys::bindings as raw;
+use rustix::event::epoll;
+use rustix::time::Timespec;
+use tokio::io::unix::AsyncFd;
 
 use super::clock::monotonic_ns;
 use super::event::open_raw;
 use super::map_memory::page_size;
+use super::readable::readable;
 use super::ring::Ring;
 use super::{LAYOUT, explain};
 use crate::error::{SamplingError, SyscallError};
@@ -75,6 +81,9 @@ const STILL: Duration = Duration::from_millis(15);
 #[derive(Debug)]
 pub struct Sideband {
     cpus: Vec<OfCpu>,
+    /// An epoll instance with the events of all rings, each of which reports whenever another half
+    /// of its ring has been written.
+    halves: AsyncFd<OwnedFd>,
     /// Records for the next call of [`Self::take`].
     kept: Vec<IdentifiedRecord>,
     lost: u64,
@@ -87,19 +96,53 @@ impl Sideband {
     ///
     /// Returns the kernel's refusal, with an explanation.
     pub fn open(cpus: &[u32], mappings: Mappings) -> Result<Self, SamplingError> {
-        let cpus = cpus.iter().map(|cpu| OfCpu::open(*cpu, mappings)).collect::<Result<_, _>>()?;
-        Ok(Self { cpus, kept: Vec::new(), lost: 0 })
+        let cpus = cpus.iter().map(|cpu| OfCpu::open(*cpu, mappings)).collect::<Result<Vec<_>, _>>()?;
+        let halves = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(io::Error::from)
+            .and_then(readable)
+            .map_err(unwatched)?;
+        cpus.iter().try_for_each(|of| watch(&halves, of))?;
+        Ok(Self { cpus, halves, kept: Vec::new(), lost: 0 })
     }
 
     /// Replaces the sideband of a CPU, or adds that of a new one. Records of the old one are kept.
-    pub fn adopt(&mut self, new: OfCpu) {
-        let Self { cpus, kept, lost } = self;
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be watched. Nothing has changed then.
+    pub fn adopt(&mut self, new: OfCpu) -> Result<(), SamplingError> {
+        let Self { cpus, halves, kept, lost } = self;
+        watch(halves, &new)?;
         match cpus.iter_mut().find(|of| of.cpu == new.cpu) {
             Some(old) => {
                 read_ring(&mut old.ring, kept, lost);
+                // The old descriptor leaves the epoll instance as it is closed.
                 *old = new;
             }
             None => cpus.push(new),
+        }
+        Ok(())
+    }
+
+    /// Reads rings for the next call of [`Self::take`] whenever half of one has been written.
+    /// Returns only if that fails, and may be dropped at any time.
+    pub async fn read_before_full(&mut self) -> SamplingError {
+        loop {
+            match self.halves.readable().await {
+                Ok(mut ready) => ready.clear_ready(),
+                Err(error) => return unwatched(error),
+            }
+            // What is reported from here on makes it readable again. Each report is taken once.
+            let mut reports = [const { MaybeUninit::uninit() }; 64];
+            loop {
+                match epoll::wait(&self.halves, &mut reports, Some(&Timespec::default())) {
+                    Ok((some, left)) if !some.is_empty() && left.is_empty() => {}
+                    Ok(_) => break,
+                    Err(error) => return unwatched(error.into()),
+                }
+            }
+            let Self { cpus, kept, lost, .. } = self;
+            cpus.iter_mut().for_each(|of| read_ring(&mut of.ring, kept, lost));
         }
     }
 
@@ -143,6 +186,17 @@ impl Sideband {
     pub fn lost(&self) -> u64 {
         self.lost
     }
+}
+
+/// Lets an epoll instance tell when another half of a CPU's ring has been written. The kernel says
+/// so once, also if nobody has read the half before it (`perf_poll`, kernel/events/core.c).
+fn watch(halves: &AsyncFd<OwnedFd>, of: &OfCpu) -> Result<(), SamplingError> {
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    epoll::add(halves, &of.fd, epoll::EventData::new_u64(0), flags).map_err(|error| unwatched(error.into()))
+}
+
+fn unwatched(error: io::Error) -> SamplingError {
+    SamplingError::failed("cannot watch how the rings of process starts fill", error)
 }
 
 /// Adds the records of a ring to `entries`, and the number of those that are missing to `lost`.

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     io::{self, Read as _, Write as _},
     os::{
-        fd::{AsFd as _, AsRawFd as _},
+        fd::{AsFd as _, AsRawFd as _, OwnedFd},
         unix::process::{CommandExt as _, ExitStatusExt as _},
     },
     process::{Command, ExitStatus},
@@ -13,12 +13,13 @@ use std::{
 };
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use tokio::io::unix::AsyncFd;
 
 use super::family::Family;
 use crate::{
     error::{ErrorClass, Remedy, SamplingError},
-    kernel::descriptors,
+    kernel::{descriptors, readable::readable},
     rights,
 };
 
@@ -44,6 +45,8 @@ pub struct Held {
 #[derive(Debug)]
 pub struct RunningCommand {
     child: std::process::Child,
+    /// Readable when the command has ended; `None` until somebody waits for that.
+    end: Option<AsyncFd<OwnedFd>>,
 }
 
 /// How an attempt to end a command came out.
@@ -147,7 +150,7 @@ impl Held {
                 )
             })?
             .map_err(failed)?;
-        Ok(RunningCommand { child })
+        Ok(RunningCommand { child, end: None })
     }
 }
 
@@ -159,6 +162,30 @@ impl RunningCommand {
     /// Returns the error of waitpid(2).
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
+    }
+
+    /// Returns the exit status of the command when it ends.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of pidfd_open(2), epoll_ctl(2) or waitpid(2).
+    pub async fn ends(&mut self) -> io::Result<ExitStatus> {
+        let Self { child, end } = self;
+        let end = match end {
+            Some(end) => end,
+            None => {
+                // The child was not waited for yet, so its process id was not reused.
+                let new = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+                end.insert(readable(new)?)
+            }
+        };
+        loop {
+            let mut ready = end.readable().await?;
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            ready.clear_ready();
+        }
     }
 
     /// Ends the command and the processes that it started with SIGTERM, then with SIGKILL if one of
@@ -244,6 +271,23 @@ mod tests {
         assert!(held.pid > 0);
         let mut running = held.release().unwrap();
         assert_eq!(shell_code(running.child.wait().unwrap()), 23);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_command_is_noticed_while_something_else_is_waited_for() {
+        let start = |script: &str| {
+            Held::start(&["sh".into(), "-c".into(), script.into()], false).unwrap().release().unwrap()
+        };
+        let mut running = start("exec sleep 1000");
+        tokio::select! {
+            biased;
+            ended = running.ends() => panic!("it ended: {ended:?}"),
+            () = async {} => {}
+        }
+        let pid = Pid::from_child(&running.child);
+        kill_process(pid, Signal::KILL).unwrap();
+        assert_eq!(shell_code(running.ends().await.unwrap()), 137);
+        assert_eq!(shell_code(start("exit 7").ends().await.unwrap()), 7);
     }
 
     #[test]

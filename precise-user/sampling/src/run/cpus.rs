@@ -181,7 +181,11 @@ impl Cpus {
                 Some(Attempt::Asked(refused) | Attempt::Refused(refused)) => refused,
                 None => 0,
             };
-            let opened = match opened {
+            let adopted = opened.and_then(|opened| {
+                sideband.adopt(opened.sideband)?;
+                Ok(opened.events)
+            });
+            let opened = match adopted {
                 Ok(opened) => opened,
                 Err(error) => {
                     self.opening.insert(cpu, Attempt::Refused(refused + 1));
@@ -191,8 +195,7 @@ impl Cpus {
                     continue;
                 }
             };
-            sideband.adopt(opened.sideband);
-            for (event, opened) in events.iter_mut().zip(opened.events) {
+            for (event, opened) in events.iter_mut().zip(opened) {
                 let Some(opened) = opened else { continue };
                 if let Err(error) = event.sampler.adopt(opened, event.rate) {
                     self.note(cpu, &error, news);

@@ -4,6 +4,7 @@
 //! A [`plan`] is turned into open events (`opening`), which a `session` manages until the run ends.
 //! Symbolization runs on its own thread (`naming`), so that it never delays the run loop.
 
+pub(crate) mod alarm;
 pub(crate) mod allocator;
 mod allowance;
 pub mod assemble;

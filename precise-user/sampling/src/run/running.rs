@@ -3,11 +3,10 @@
 
 use std::{
     ops::Range,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
-
+use super::alarm::following;
 use super::allocator;
 use super::allowance::Allowance;
 use super::assemble::{Assembler, AssemblerOptions};
@@ -15,6 +14,7 @@ use super::filling::{Filling, fills_in};
 use super::naming::{Drained, Naming, NamingResult, RowSink};
 use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
+use crate::kernel::event::Trigger;
 use crate::kernel::sideband::Mappings;
 use crate::machine::Root;
 use crate::run::budget::NamesBudget;
@@ -28,9 +28,12 @@ use crate::symbols::container::Owners;
 use crate::unwind::{Fallback, UnwindReport, Unwinder};
 use precise_model::{Dimension, Epoch, EventInfo, Machine};
 
-/// Interval between reads of sideband and rings within an epoch, so that a burst of process starts
-/// or of throttling does not overflow them.
-const SIDEBAND_INTERVAL: Duration = Duration::from_millis(50);
+/// How often the sideband is read and the run looked after within an epoch: what a process maps
+/// must be opened while it is there, and a new cgroup of the filter be found soon.
+const OFTEN: Duration = Duration::from_millis(50);
+/// The same while no process starts, if timers take the samples, which cannot come in bursts and
+/// are not throttled, and the filter looks for no cgroups.
+const SELDOM: Duration = Duration::from_millis(100);
 
 /// The least time that the end of an epoch may be late before samples are dropped, for short
 /// epochs. A machine at its limit delays user space, and its samples are the ones that matter.
@@ -209,57 +212,57 @@ impl<S: RowSink> Running<S> {
         epoch: Duration,
         mut each: impl FnMut(&mut Self) -> Result<(), SamplingError>,
     ) -> Result<RunEnd, SamplingError> {
-        let mut epochs = interval(epoch);
-        epochs.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Consumes the first tick of the interval, which comes at once.
-        epochs.tick().await;
-        let mut housekeeping = interval(SIDEBAND_INTERVAL);
-        housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut next_look = Instant::now();
+        let begin = Instant::now();
+        let (mut epoch_ends, mut next_care, mut next_look) = (begin + epoch, begin + OFTEN, begin);
+        let timers = self.session.events.iter().all(|event| event.trigger == Trigger::Timer);
+        let may_be_seldom = timers && !self.session.finds_cgroups();
         loop {
-            tokio::select! {
-                // In this order, an epoch that ends together with the run is ended only once.
-                biased;
-                end = self.session.over() => return Ok(end),
-                _ = epochs.tick() => {
+            // An epoch that ends together with the run is ended only once.
+            if let Some(end) = self.session.wait(epoch_ends.min(next_care).min(next_look)).await? {
+                return Ok(end);
+            }
+            if epoch_ends <= Instant::now() {
+                self.end_epoch()?;
+                each(self)?;
+                epoch_ends = following(epoch_ends, epoch);
+            }
+            if next_look <= Instant::now() {
+                if self.unwinder.is_some() {
+                    // The sooner a new program is known, the more of its chains are whole.
+                    self.take_sideband();
+                }
+                // No sample is lost, and the time axis stays true.
+                if self.read_early()? > NamesBudget::of_this_machine().early {
                     self.end_epoch()?;
                     each(self)?;
                 }
-                () = sleep_until(next_look) => {
-                    if self.unwinder.is_some() {
-                        // The sooner a new program is known, the more of its chains are whole.
-                        self.take_sideband();
-                    }
-                    // No sample is lost, and the time axis stays true.
-                    if self.read_early()? > NamesBudget::of_this_machine().early {
-                        self.end_epoch()?;
-                        each(self)?;
-                    }
-                    let pauses = self.early.iter().map(|(filling, _)| filling.pause(self.elapsed()));
-                    next_look = Instant::now() + pauses.min().unwrap_or(epoch);
+                let pauses = self.early.iter().map(|(filling, _)| filling.pause(self.elapsed()));
+                next_look = Instant::now() + pauses.min().unwrap_or(epoch);
+            }
+            if next_care <= Instant::now() {
+                let quiet = self.take_sideband() == 0;
+                if self.naming.is_finished() {
+                    return Ok(RunEnd::Enough);
                 }
-                _ = housekeeping.tick() => {
-                    self.take_sideband();
-                    if self.naming.is_finished() {
-                        return Ok(RunEnd::Enough);
-                    }
-                    self.cost.look(&mut self.session.events);
-                    if let Some(end) = self.session.look_after()? {
-                        return Ok(end);
-                    }
+                self.cost.look(&mut self.session.events);
+                if let Some(end) = self.session.look_after()? {
+                    return Ok(end);
                 }
+                next_care = following(next_care, if quiet && may_be_seldom { SELDOM } else { OFTEN });
             }
         }
     }
 
-    /// Hands the records of the sideband to those that follow processes.
-    fn take_sideband(&mut self) {
+    /// Hands the records of the sideband to those that follow processes. Returns their number.
+    fn take_sideband(&mut self) -> usize {
         let until = monotonic_ns();
         let entries = self.session.sideband();
+        let number = entries.len();
         if let Some(unwinder) = &mut self.unwinder {
             unwinder.follow(&entries, until);
         }
         self.naming.sideband(entries);
+        number
     }
 
     /// Ends the publishing of unwind tables. Returns what it did; `None` if there was none.

@@ -1,11 +1,15 @@
 //! The state of a live run, from reading the machine's facts to the final ledgers of its events.
 
-use std::{path::Path, process::ExitStatus, time::Duration};
+use std::{
+    path::Path,
+    process::ExitStatus,
+    time::{Duration, Instant},
+};
 
 use caps::Capability;
-use tokio::time::{Instant, sleep_until};
 
 use super::{
+    alarm::Alarm,
     cell_slot,
     child::{self, Held, RunningCommand},
     cpus::Cpus,
@@ -49,6 +53,7 @@ pub(crate) struct Session {
     /// The CPUs that come and go.
     cpus: Cpus,
     signals: Signals,
+    alarm: Alarm,
     held: Option<Held>,
     /// Whether the events start by themselves, at the exec of the command.
     starts_at_exec: bool,
@@ -121,6 +126,7 @@ impl Session {
         // From here on, an interrupt keeps the samples taken so far, even if it comes between the
         // first sample and the run loop.
         let signals = Signals::listen()?;
+        let alarm = Alarm::new().map_err(|error| SamplingError::failed("cannot set an alarm", error))?;
         let machine = MachineInfo::read(&Root::default());
         // Before the command is forked, which gets the old limit back.
         let limits = descriptors::raise()
@@ -189,6 +195,7 @@ impl Session {
             sideband,
             cpus,
             signals,
+            alarm,
             held,
             starts_at_exec: matches!(plan.target, Target::Command(_)),
             ends_with_tasks: matches!(plan.target, Target::Processes(_) | Target::Threads(_)),
@@ -249,6 +256,11 @@ impl Session {
         }
     }
 
+    /// Returns whether the sideband tells of new cgroups that the filter must know.
+    pub fn finds_cgroups(&self) -> bool {
+        self.watch.is_some()
+    }
+
     /// Returns the sideband records since the last call.
     pub fn sideband(&mut self) -> Vec<IdentifiedRecord> {
         let entries = self.sideband.take();
@@ -279,20 +291,28 @@ impl Session {
         Ok(())
     }
 
-    /// Returns when the time limit is reached or a signal asks the run to end.
-    pub async fn over(&mut self) -> RunEnd {
-        let limit = self.time_limit;
-        let time = async {
-            match limit {
-                Some(limit) => sleep_until(limit).await,
+    /// Waits until `time`. Returns why the run ends, if it does before: the time limit is reached,
+    /// a signal asks for it, or the command has ended.
+    pub async fn wait(&mut self, time: Instant) -> Result<Option<RunEnd>, SamplingError> {
+        let Self { signals, alarm, child, time_limit, sideband, .. } = self;
+        let command_ends = async {
+            match child {
+                Some(child) => child.ends().await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
+        let status = tokio::select! {
             biased;
-            () = time => RunEnd::Time,
-            () = self.signals.any() => RunEnd::Signal,
-        }
+            () = signals.any() => return Ok(Some(RunEnd::Signal)),
+            status = command_ends => Some(status.map_err(no_status)?),
+            error = sideband.read_before_full() => return Err(error),
+            rung = alarm.at(time_limit.map_or(time, |limit| limit.min(time))) => {
+                rung.map_err(|error| SamplingError::failed("cannot wait for an alarm", error))?;
+                None
+            }
+        };
+        let is_over = time_limit.is_some_and(|limit| limit <= Instant::now());
+        Ok(status.map(RunEnd::Command).or(is_over.then_some(RunEnd::Time)))
     }
 
     /// Returns the messages since the last call that a reader must see at once, one sentence each.
@@ -320,12 +340,10 @@ impl Session {
         if self.stopped.is_some() {
             return Ok(Some(RunEnd::Stopped));
         }
-        if let Some(child) = &mut self.child {
-            let ended = child.ended();
-            let ended = ended.map_err(|error| SamplingError::failed("cannot wait for the command", error))?;
-            if let Some(status) = ended {
-                return Ok(Some(RunEnd::Command(status)));
-            }
+        if let Some(child) = &mut self.child
+            && let Some(status) = child.ended().map_err(no_status)?
+        {
+            return Ok(Some(RunEnd::Command(status)));
         }
         let first = self.events.first_mut().filter(|_| self.ends_with_tasks);
         Ok(first.is_some_and(|event| event.sampler.tasks_have_ended()).then_some(RunEnd::Tasks))
@@ -468,6 +486,10 @@ impl Session {
         }
         notes
     }
+}
+
+fn no_status(error: std::io::Error) -> SamplingError {
+    SamplingError::failed("cannot wait for the command", error)
 }
 
 /// Returns a note on the CPUs that are online `now` and that the machine did not have `then`.

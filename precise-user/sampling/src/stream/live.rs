@@ -1,8 +1,9 @@
 //! Runs a streaming run from start to end.
 
-use std::{process::ExitStatus, time::Duration};
-
-use tokio::time::{MissedTickBehavior, interval};
+use std::{
+    process::ExitStatus,
+    time::{Duration, Instant},
+};
 
 use super::chains::StreamChains;
 use super::naming::StreamNaming;
@@ -13,6 +14,7 @@ use crate::kernel::clock::monotonic_ns;
 use crate::kernel::event::{Rate, Trigger};
 use crate::kernel::sideband::Mappings;
 use crate::pmu::Exactness;
+use crate::run::alarm::following;
 use crate::run::naming::bytes_of;
 use crate::run::naming_thread::NamedFirst;
 use crate::run::opening::SampledEvent;
@@ -149,25 +151,24 @@ struct Rings {
 
 impl Rings {
     async fn until_end(&mut self, naming: &StreamNaming) -> Result<RunEnd, SamplingError> {
-        let mut rounds = interval(ROUND);
-        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut housekeeping = interval(HOUSEKEEPING);
-        housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let begin = Instant::now();
+        let (mut next_round, mut next_care) = (begin + ROUND, begin + HOUSEKEEPING);
         loop {
-            tokio::select! {
-                biased;
-                end = self.session.over() => return Ok(end),
-                _ = rounds.tick() => {
-                    self.round(naming);
-                    if naming.has_enough() {
-                        return Ok(RunEnd::Enough);
-                    }
+            if let Some(end) = self.session.wait(next_round.min(next_care)).await? {
+                return Ok(end);
+            }
+            if next_round <= Instant::now() {
+                self.round(naming);
+                next_round = following(next_round, ROUND);
+                if naming.has_enough() {
+                    return Ok(RunEnd::Enough);
                 }
-                _ = housekeeping.tick() => {
-                    if let Some(end) = self.session.look_after()? {
-                        return Ok(end);
-                    }
+            }
+            if next_care <= Instant::now() {
+                if let Some(end) = self.session.look_after()? {
+                    return Ok(end);
                 }
+                next_care = following(next_care, HOUSEKEEPING);
             }
         }
     }
