@@ -47,7 +47,8 @@ pub fn timers(setting: &Rc<Setting>) -> Vec<Question> {
         ("A system call", Load::Syscalls),
     ];
     // Before the first table.
-    let mut note = "The profiler itself runs on another CPU, and what it takes there is in its own chapter.";
+    let mut note = "The profiler itself runs on another CPU, and what it takes there is in its own chapter. A program \
+                    that does nothing shows what the timer's interrupt takes by itself.";
     let timers = loads.into_iter().flat_map(|(name, load)| {
         [1000u32, 10_000, 20_000].map(|hertz| {
             let title = format!("{name}, timer of {} kHz", hertz / 1000);
@@ -87,7 +88,7 @@ pub fn under(setting: &Setting, tool: Tool, commands: &[Vec<String>], load: Load
 }
 
 fn timer(setting: &Rc<Setting>, title: &str, note: &'static str, hertz: u32, load: Load) -> Question {
-    let contenders = [Tool::Precise, Tool::Perf, Tool::Bpftrace];
+    let contenders = [Tool::Precise, Tool::Perf, Tool::Bpftrace, Tool::EmptyProgram];
     contenders.into_iter().fold(slowed(setting, title, note, load), |question, tool| {
         let command = by_timer(setting, tool, hertz, Filter::None, "--overhead off ");
         // The load has CPU 1.

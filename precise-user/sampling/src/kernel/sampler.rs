@@ -32,6 +32,8 @@ use gaps::{Gaps, unnoticed};
 const RING_PAGES: usize = 1;
 /// Maximum number of reads of a running event's counters until they agree.
 const READS: usize = 16;
+/// The pause before each read of the second half of them, if the counters do not agree yet.
+const SLOW_SAMPLE: Duration = Duration::from_millis(1);
 
 /// A sample as read from a ring. It is not decoded yet, so that the reader returns to the rings
 /// quickly.
@@ -493,9 +495,13 @@ impl Sampler {
         };
         // While the event is enabled, a sample may be in one counter and not yet in the other, as
         // its period in the sum of periods. Only what every read finds is a discrepancy. A sample
-        // every few microseconds leaves no time for two equal reads.
+        // every few microseconds leaves no time for two equal reads. In the middle of a sample, a
+        // task may be preempted, and a hypervisor may stop a CPU, for longer than many reads take.
         let mut counted = read();
-        for _ in 1..READS {
+        for number in 1..READS {
+            if number >= READS / 2 && counted.unaccounted() != 0 {
+                std::thread::sleep(SLOW_SAMPLE);
+            }
             let again = read();
             let settled = again == counted && again.unaccounted() == 0;
             if again.unaccounted() == 0 || counted.unaccounted() != 0 {

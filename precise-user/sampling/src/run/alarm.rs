@@ -32,8 +32,8 @@ impl Alarm {
         Ok(Self(readable(timer)?))
     }
 
-    /// Returns at `time`, or at once if that is over. If it is dropped before, the next call
-    /// replaces the time.
+    /// Returns at `time`, or soon if that is over. If it is dropped before, the next call replaces
+    /// the time.
     ///
     /// # Errors
     ///
@@ -41,6 +41,8 @@ impl Alarm {
     pub async fn at(&self, time: Instant) -> io::Result<()> {
         let left = time.saturating_duration_since(Instant::now());
         if left.is_zero() {
+            // A loop that is always late would else never hear of a signal.
+            tokio::task::yield_now().await;
             return Ok(());
         }
         let never_again = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -63,8 +65,15 @@ impl Alarm {
 /// Returns when to do again what is done `every` so often and was due at `due`: as long after that,
 /// or after now if that is over, too.
 pub(crate) fn following(due: Instant, every: Duration) -> Instant {
-    let (next, now) = (due + every, Instant::now());
-    if next > now { next } else { now + every }
+    let (next, now) = (after(due, every), Instant::now());
+    if next > now { next } else { after(now, every) }
+}
+
+/// Returns the time that is as long after another one; a hundred years if that is too long for the
+/// clock.
+pub(crate) fn after(time: Instant, long: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    time.checked_add(long).unwrap_or_else(|| time + CENTURY)
 }
 
 #[cfg(test)]
@@ -99,10 +108,22 @@ mod tests {
         assert!(begin.elapsed() >= 30 * MS);
     }
 
+    #[tokio::test]
+    async fn whoever_is_always_late_lets_others_go_on() {
+        let alarm = Alarm::new().unwrap();
+        let begin = Instant::now();
+        let other = tokio::spawn(async {});
+        for _ in 0..3 {
+            alarm.at(begin).await.unwrap();
+        }
+        assert!(other.is_finished());
+    }
+
     #[test]
     fn what_is_late_is_done_once_and_keeps_its_distance() {
         let due = Instant::now();
         assert_eq!(following(due, 1000 * MS), due + 1000 * MS);
+        assert!(following(due, Duration::MAX) > due);
         let late = due.checked_sub(70 * MS).unwrap();
         let next = following(late, 50 * MS);
         assert!(next >= due + 50 * MS && next <= Instant::now() + 50 * MS);

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use super::alarm::following;
+use super::alarm::{after, following};
 use super::allocator;
 use super::allowance::Allowance;
 use super::assemble::{Assembler, AssemblerOptions};
@@ -213,7 +213,7 @@ impl<S: RowSink> Running<S> {
         mut each: impl FnMut(&mut Self) -> Result<(), SamplingError>,
     ) -> Result<RunEnd, SamplingError> {
         let begin = Instant::now();
-        let (mut epoch_ends, mut next_care, mut next_look) = (begin + epoch, begin + OFTEN, begin);
+        let (mut epoch_ends, mut next_care, mut next_look) = (after(begin, epoch), begin + OFTEN, begin);
         let timers = self.session.events.iter().all(|event| event.trigger == Trigger::Timer);
         let may_be_seldom = timers && !self.session.finds_cgroups();
         loop {
@@ -237,7 +237,7 @@ impl<S: RowSink> Running<S> {
                     each(self)?;
                 }
                 let pauses = self.early.iter().map(|(filling, _)| filling.pause(self.elapsed()));
-                next_look = Instant::now() + pauses.min().unwrap_or(epoch);
+                next_look = after(Instant::now(), pauses.min().unwrap_or(epoch));
             }
             if next_care <= Instant::now() {
                 let quiet = self.take_sideband() == 0;

@@ -9,7 +9,7 @@ use std::{
 use caps::Capability;
 
 use super::{
-    alarm::Alarm,
+    alarm::{Alarm, after},
     cell_slot,
     child::{self, Held, RunningCommand},
     cpus::Cpus,
@@ -287,7 +287,7 @@ impl Session {
     /// Lets the command exec, and starts the clock for `duration`.
     pub fn release(&mut self, duration: Option<Duration>) -> Result<(), SamplingError> {
         self.child = self.held.take().map(Held::release).transpose()?;
-        self.time_limit = duration.map(|duration| Instant::now() + duration);
+        self.time_limit = duration.map(|duration| after(Instant::now(), duration));
         Ok(())
     }
 
