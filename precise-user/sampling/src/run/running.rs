@@ -31,8 +31,9 @@ use precise_model::{Dimension, Epoch, EventInfo, Machine};
 /// How often the sideband is read and the run looked after within an epoch: what a process maps
 /// must be opened while it is there, and a new cgroup of the filter be found soon.
 const OFTEN: Duration = Duration::from_millis(50);
-/// The same while no process starts, if timers take the samples, which cannot come in bursts and
-/// are not throttled, and the filter looks for no cgroups.
+/// The same while no process starts, if timers take the samples, which do not come in bursts, and
+/// the filter looks for no cgroups. A timer that is throttled in each of 250 ticks a second still
+/// does not fill its ring in that time.
 const SELDOM: Duration = Duration::from_millis(100);
 
 /// The least time that the end of an epoch may be late before samples are dropped, for short
