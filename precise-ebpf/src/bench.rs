@@ -54,7 +54,7 @@ pub fn hash(ctx: PerfEventContext) -> u32 {
     let Some(mut ledger) = ledger::row() else { return 0 };
     let sample = SampleContext::<Direct>::open(ctx.as_ptr());
     ledger.seen(&sample);
-    let Some(facts) = sample.facts() else { return 0 };
+    let Some(facts) = sample.ids().and_then(|ids| sample.facts(ids)) else { return 0 };
     let Some(key) = key::of(&sample, &facts) else { return 0 };
     match HASH.get_ptr_mut(&key) {
         // SAFETY: this CPU's own copy of the value; perf-event programs do not nest on a CPU.
