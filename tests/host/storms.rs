@@ -189,7 +189,7 @@ fn storms_cost_bounded_memory_and_nobody_elses_names() -> Result<()> {
     })
 }
 
-/// A ring of 256 KiB has room for 2,000 of these records, and is looked at every 50 ms at most.
+/// A ring of 256 KiB has room for 2,000 of these records, and the loop comes by every 50 or 100 ms.
 #[test]
 fn mappings_are_read_before_they_fill_a_ring() -> Result<()> {
     const MAPPINGS: u64 = 20_000;

@@ -3,12 +3,12 @@
 
 use std::{
     io,
-    mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd as _, OwnedFd},
     time::Duration,
 };
 
 use perf_event_open_sys::bindings as raw;
+use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::time::Timespec;
 use tokio::io::unix::AsyncFd;
@@ -135,16 +135,15 @@ impl Sideband {
                 Ok(mut ready) => ready.clear_ready(),
                 Err(error) => return unwatched(error),
             }
-            // What is reported from here on makes it readable again. Each report is taken once.
-            let mut reports = [const { MaybeUninit::uninit() }; 64];
-            loop {
-                match epoll::wait(&self.halves, &mut reports, Some(&Timespec::default())) {
-                    Ok((some, left)) if !some.is_empty() && left.is_empty() => {}
-                    Ok(_) => break,
-                    Err(error) => return unwatched(error.into()),
-                }
+            let Self { cpus, halves, kept, lost } = self;
+            // What is reported from here on makes it readable again. There is room for one report
+            // of each ring.
+            let mut reports = Vec::with_capacity(cpus.len());
+            if let Err(error) =
+                epoll::wait(&*halves, spare_capacity(&mut reports), Some(&Timespec::default()))
+            {
+                return unwatched(error.into());
             }
-            let Self { cpus, kept, lost, .. } = self;
             for of in cpus.iter_mut() {
                 if kept.len() < KEPT {
                     read_ring(&mut of.ring, kept, lost);

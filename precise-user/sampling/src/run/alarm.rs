@@ -45,9 +45,9 @@ impl Alarm {
             tokio::task::yield_now().await;
             return Ok(());
         }
-        let never_again = Timespec { tv_sec: 0, tv_nsec: 0 };
         let it_value = Timespec::try_from(left).map_err(io::Error::other)?;
-        let times = Itimerspec { it_interval: never_again, it_value };
+        // Once.
+        let times = Itimerspec { it_interval: Timespec::default(), it_value };
         // An earlier time that has come meanwhile is forgotten: reading then finds nothing.
         timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &times)?;
         let mut times_that_came = [0; size_of::<u64>()];

@@ -155,15 +155,6 @@ impl Held {
 }
 
 impl RunningCommand {
-    /// Returns the exit status if the command has ended.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of waitpid(2).
-    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
-    }
-
     /// Returns the exit status of the command when it ends.
     ///
     /// # Errors

@@ -304,7 +304,9 @@ impl Session {
         let status = tokio::select! {
             biased;
             () = signals.any() => return Ok(Some(RunEnd::Signal)),
-            status = command_ends => Some(status.map_err(no_status)?),
+            status = command_ends => Some(
+                status.map_err(|error| SamplingError::failed("cannot wait for the command", error))?,
+            ),
             error = sideband.read_before_full() => return Err(error),
             rung = alarm.at(time_limit.map_or(time, |limit| limit.min(time))) => {
                 rung.map_err(|error| SamplingError::failed("cannot wait for an alarm", error))?;
@@ -322,8 +324,8 @@ impl Session {
     }
 
     /// Samples CPUs that came online, restarts throttled events, stops events that take far more
-    /// samples than requested, and checks whether the command or the sampled tasks have ended or a
-    /// kill switch file exists. Call it every few ticks of the kernel.
+    /// samples than requested, and checks whether the sampled tasks have ended or a kill switch
+    /// file exists. Call it every few ticks of the kernel.
     pub fn look_after(&mut self) -> Result<Option<RunEnd>, SamplingError> {
         let news = self.cpus.look(&mut self.events, &mut self.sideband);
         // Only `serve` takes them, and CPUs may come and go for days.
@@ -339,11 +341,6 @@ impl Session {
         self.stopped = self.kill_switch.thrown();
         if self.stopped.is_some() {
             return Ok(Some(RunEnd::Stopped));
-        }
-        if let Some(child) = &mut self.child
-            && let Some(status) = child.ended().map_err(no_status)?
-        {
-            return Ok(Some(RunEnd::Command(status)));
         }
         let first = self.events.first_mut().filter(|_| self.ends_with_tasks);
         Ok(first.is_some_and(|event| event.sampler.tasks_have_ended()).then_some(RunEnd::Tasks))
@@ -486,10 +483,6 @@ impl Session {
         }
         notes
     }
-}
-
-fn no_status(error: std::io::Error) -> SamplingError {
-    SamplingError::failed("cannot wait for the command", error)
 }
 
 /// Returns a note on the CPUs that are online `now` and that the machine did not have `then`.
