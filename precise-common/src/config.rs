@@ -36,12 +36,8 @@ pub struct Offsets {
     pub raw: u32,
     /// `perf_raw_record.frag.data`, a pointer, followed by its size in four bytes.
     pub raw_data: u32,
-    /// `perf_sample_data.ip`.
-    pub ip: u32,
     /// `perf_sample_data.tid_entry`: pid, then tid, both `u32`.
     pub tid_entry: u32,
-    /// `perf_sample_data.cgroup`.
-    pub cgroup: u32,
     /// `perf_sample_data.addr`.
     pub addr: u32,
     /// `perf_sample_data.phys_addr`.
@@ -73,9 +69,7 @@ impl Offsets {
         sample_flags: ABSENT,
         raw: ABSENT,
         raw_data: ABSENT,
-        ip: ABSENT,
         tid_entry: ABSENT,
-        cgroup: ABSENT,
         addr: ABSENT,
         phys_addr: ABSENT,
         weight: ABSENT,
@@ -90,46 +84,41 @@ impl Offsets {
 /// The source of each fact of a sample, and how far the BPF program may trust the sample: bits of
 /// [`Config::source`].
 pub mod source {
-    /// The IP of the sample data is prepared (Linux 6.3 and later, where the event asks for it);
-    /// otherwise the precise IP is in the registers.
-    pub const IP_FROM_SAMPLE: u32 = 1 << 0;
     /// Process and thread come from `tid_entry` (Linux 6.3 and later, where the event asks for
     /// them); otherwise from a helper.
-    pub const TID_FROM_SAMPLE: u32 = 1 << 1;
-    /// The cgroup id comes from `PERF_SAMPLE_CGROUP`; otherwise from a helper.
-    pub const CGROUP_FROM_SAMPLE: u32 = 1 << 2;
+    pub const TID_FROM_SAMPLE: u32 = 1 << 0;
     /// A field is garbage unless its bit of `sample_flags` is set (Linux 6.1 and 6.2).
-    pub const CHECK_FLAGS: u32 = 1 << 3;
+    pub const CHECK_FLAGS: u32 = 1 << 1;
     /// The raw record is an IBS fetch ([`crate::ibs::fetch`]); otherwise, if there is one, it is an
     /// op.
-    pub const IBS_FETCH: u32 = 1 << 4;
+    pub const IBS_FETCH: u32 = 1 << 2;
     /// Address and latency are those of a tagged branch: the branch target, and the core cycles
     /// from tag to retirement.
-    pub const OF_BRANCH: u32 = 1 << 5;
+    pub const OF_BRANCH: u32 = 1 << 3;
     /// The CPU has the errata of Zen 3; see [`crate::ibs::OutcomeBits::of_op`].
-    pub const ZEN3_ERRATA: u32 = 1 << 6;
+    pub const ZEN3_ERRATA: u32 = 1 << 4;
     /// Every sample is a store, even if the data source reports a load; see
     /// [`crate::data_src::DataSource::as_store`].
-    pub const STORES: u32 = 1 << 7;
+    pub const STORES: u32 = 1 << 5;
     /// The kernel takes a call chain only for a program that calls `bpf_get_stack` (Linux 6.1 and
     /// 6.2).
-    pub const CALLS_FOR_CHAIN: u32 = 1 << 8;
+    pub const CALLS_FOR_CHAIN: u32 = 1 << 6;
     /// The time of the sample data is prepared (Linux 6.3 and later), before all else that the
     /// kernel looks up for the sample. So the measured cost includes call chains and page tables.
-    pub const TIME_FROM_SAMPLE: u32 = 1 << 9;
+    pub const TIME_FROM_SAMPLE: u32 = 1 << 7;
     /// A timer takes the samples. The kernel passes each sample with the period with which the
     /// event was opened, even after the period has changed (`perf_swevent_hrtimer` of
     /// kernel/events/core.c passes `last_period`, which nothing updates). So the current period is
     /// read from the event itself. It is at least [`super::TIMER_LEAST_NS`].
-    pub const PERIOD_FROM_EVENT: u32 = 1 << 10;
+    pub const PERIOD_FROM_EVENT: u32 = 1 << 8;
     /// Samples of the profiler itself are counted and not kept: those of the process
     /// [`super::Config::own`] and of the processes in [`crate::ledger::OWN`].
-    pub const REJECT_OWN: u32 = 1 << 11;
+    pub const REJECT_OWN: u32 = 1 << 9;
     /// User stacks are unwound by the tables of [`crate::unwind`]; the kernel's call chain gives
     /// the kernel's frames only.
-    pub const UNWIND: u32 = 1 << 12;
+    pub const UNWIND: u32 = 1 << 10;
     /// Stacks of processes that the tables do not know yet are unwound by frame pointers.
-    pub const FRAME_POINTERS: u32 = 1 << 13;
+    pub const FRAME_POINTERS: u32 = 1 << 11;
 }
 
 /// The destination of a sample that passes the filter: values of [`Config::mode`].
@@ -353,7 +342,7 @@ pub struct Config {
     pub slots: [FilterSlot; MAX_SLOTS],
 }
 
-const _: () = assert!(size_of::<Offsets>() == 20 * 4);
+const _: () = assert!(size_of::<Offsets>() == 18 * 4);
 const _: () = assert!(size_of::<FilterSlot>() == 32);
 const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 14 * 4 + 3 * 8 + 32 * MAX_SLOTS);
 

@@ -149,6 +149,6 @@ fn value<A: KernelRead, const I: usize>(sample: &SampleContext<A>) -> Option<u64
     } else if slot!(I, operand is operand::OUTCOME) {
         sample.tagged().map_or(0, |tagged| tagged.outcome.0)
     } else {
-        sample.cgroup()?
+        sample.cgroup()
     })
 }

@@ -10,7 +10,7 @@ use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
 
 use aya_ebpf::{
     bindings::bpf_perf_event_data,
-    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel},
+    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel, generated::bpf_get_current_cgroup_id},
 };
 use precise_common::{
     config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, promote, source},
@@ -341,12 +341,8 @@ impl<A: KernelRead> SampleContext<A> {
     /// Returns the precise instruction address.
     #[inline(always)]
     pub fn ip(&self) -> Option<u64> {
-        if A::OF_EVENT && asks!(likely source, has source::IP_FROM_SAMPLE) {
-            A::u64(self.data, config!(offsets.ip))
-        } else {
-            // The PEBS and IBS drivers put the precise IP into the registers that they pass on.
-            A::u64(A::regs(self.kernel_ctx)?, config!(offsets.regs_ip))
-        }
+        // The PEBS and IBS drivers put the precise IP into the registers that they pass on.
+        A::u64(A::regs(self.kernel_ctx)?, config!(offsets.regs_ip))
     }
 
     /// Returns whether the hardware marked the IP as exact.
@@ -455,14 +451,10 @@ impl<A: KernelRead> SampleContext<A> {
         }
     }
 
-    /// Returns the cgroup id, of the hierarchy that the run uses.
+    /// Returns the cgroup id, in the unified hierarchy.
     #[inline(always)]
-    pub fn cgroup(&self) -> Option<u64> {
-        if A::OF_EVENT && asks!(source, has source::CGROUP_FROM_SAMPLE) {
-            A::u64(self.data, config!(offsets.cgroup))
-        } else {
-            // SAFETY: a helper without arguments.
-            Some(unsafe { aya_ebpf::helpers::generated::bpf_get_current_cgroup_id() })
-        }
+    pub fn cgroup(&self) -> u64 {
+        // SAFETY: a helper without arguments.
+        unsafe { bpf_get_current_cgroup_id() }
     }
 }

@@ -73,7 +73,7 @@ fn run() -> anyhow::Result<()> {
             encoding: load.encoding,
             rate: load.rate,
             precise: 0,
-            wanted: WantedFields { address: true, cgroup: true, ..WantedFields::default() },
+            wanted: WantedFields { address: true, ..WantedFields::default() },
         };
         let scopes: Vec<Scope> = cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect();
         let stop = AtomicBool::new(false);
@@ -142,7 +142,7 @@ fn options(config: Config) -> ProgramOptions {
         config,
         slots: 8192,
         stacks: if has_chains(&config) { 1024 } else { 0 },
-        prepared: Prepared { cgroup: true, ..Prepared::default() },
+        prepared: Prepared::default(),
         read_path: Some(ReadPath::Direct),
         unwind: None,
         other: None,

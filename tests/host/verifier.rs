@@ -62,12 +62,13 @@ fn a_filter_costs_what_it_uses() -> Result<()> {
         ));
         assert!(none < one && one < two && two < all, "{none} {one} {two} {all}");
         // Measured: see the line above. The code for the 15 other slots is not included. With a
-        // filter, the steps after it are a function of their own.
-        assert!(one - none <= 80, "one term takes {} instructions", one - none);
-        assert!(one <= 432, "a program with one term takes {one} instructions");
-        assert!(two - one <= 50, "the second term takes {} instructions", two - one);
+        // filter, the steps after it are a function of their own. Most are those of the probe path,
+        // which takes two calls to read the instruction from the registers.
+        assert!(one - none <= 89, "one term takes {} instructions", one - none);
+        assert!(one <= 424, "a program with one term takes {one} instructions");
+        assert!(two - one <= 55, "the second term takes {} instructions", two - one);
         // Four of them tell the vsyscall page from the kernel.
-        assert!(none <= 349, "a program without a filter takes {none} instructions");
+        assert!(none <= 335, "a program without a filter takes {none} instructions");
         assert!(all - none <= 16 * (one - none), "16 terms take {}", all - none);
     }
     Ok(())

@@ -8,6 +8,7 @@ mod commands;
 mod growing;
 mod growth;
 mod imports;
+mod interrupt;
 mod kernel_table;
 mod page;
 mod paper;
@@ -44,7 +45,7 @@ use work::Work;
 const USAGE: &str = "usage: bench-compare PRECISE all|quick|CHAPTER[,CHAPTER …] ROUNDS [PAGE]";
 
 /// The chapters of the page, in its order.
-const CHAPTERS: [Chapter; 11] = [
+const CHAPTERS: [Chapter; 12] = [
     Chapter {
         name: "slowdown",
         title: "What a sample costs the program",
@@ -54,6 +55,11 @@ const CHAPTERS: [Chapter; 11] = [
         name: "timers",
         title: "What a timer's samples cost the program",
         parts: |setting| asked(slowdown::timers(setting)),
+    },
+    Chapter {
+        name: "interrupt",
+        title: "What a timer's sample takes in the interrupt",
+        parts: |setting| asked(interrupt::questions(setting)),
     },
     Chapter {
         name: "program",

@@ -12,6 +12,15 @@ use super::setting::Setting;
 use super::tool::Tool;
 use super::work::Load;
 
+/// The programs that timers sample.
+pub const LOADS: [(&str, Load); 3] = [
+    ("A cache miss", Load::Memory),
+    ("A multiplication", Load::Compute),
+    ("A system call", Load::Syscalls),
+];
+/// The rates of the timers, in hertz.
+pub const RATES: [u32; 3] = [1000, 10_000, 20_000];
+
 /// Returns the questions about page faults, each of which is sampled.
 pub fn faults(setting: &Rc<Setting>) -> Vec<Question> {
     let faults = |title, note, filter, tools: &[Tool]| {
@@ -41,16 +50,12 @@ pub fn faults(setting: &Rc<Setting>) -> Vec<Question> {
 
 /// Returns the questions about timers.
 pub fn timers(setting: &Rc<Setting>) -> Vec<Question> {
-    let loads = [
-        ("A cache miss", Load::Memory),
-        ("A multiplication", Load::Compute),
-        ("A system call", Load::Syscalls),
-    ];
     // Before the first table.
     let mut note = "The profiler itself runs on another CPU, and what it takes there is in its own chapter. A program \
-                    that does nothing shows what the timer's interrupt takes by itself.";
-    let timers = loads.into_iter().flat_map(|(name, load)| {
-        [1000u32, 10_000, 20_000].map(|hertz| {
+                    that does nothing shows what the timer's interrupt takes by itself. The next chapter looks into \
+                    the interrupt, where there is less noise.";
+    let timers = LOADS.into_iter().flat_map(|(name, load)| {
+        RATES.map(|hertz| {
             let title = format!("{name}, timer of {} kHz", hertz / 1000);
             timer(setting, &title, mem::take(&mut note), hertz, load)
         })

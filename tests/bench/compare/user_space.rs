@@ -21,7 +21,7 @@ const PROFILERS: [Tool; 3] = [Tool::Precise, Tool::Perf, Tool::Bpftrace];
 #[derive(Clone, Copy, Debug)]
 enum Beside {
     Nothing,
-    Busy,
+    Busy(Load),
     Starts(u32),
 }
 
@@ -29,7 +29,7 @@ enum Beside {
 pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
     let cpu = [
         ("CPU time of the profiler, timer of 999 Hz, nothing beside it", Beside::Nothing),
-        ("CPU time of the profiler, timer of 999 Hz, all CPUs busy", Beside::Busy),
+        ("CPU time of the profiler, timer of 999 Hz, all CPUs busy", Beside::Busy(Load::Compute)),
         ("CPU time of the profiler, timer of 999 Hz, 100 processes start each second", Beside::Starts(100)),
     ];
     let named = |tool| by_timer(setting, tool, HERTZ, Filter::None, "");
@@ -37,6 +37,9 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
     let title = "CPU time of the profiler, the same, counting by CPU: without names";
     let unnamed = |tool| by_timer_and_cpu(setting, tool, HERTZ);
     all.push(cpu_time(setting, title, Beside::Starts(100), unnamed));
+    let title = "CPU time of the profiler, each page fault sampled, all CPUs busy with them";
+    let by_fault = |tool| by_fault(setting, tool, 1, Filter::None);
+    all.push(cpu_time(setting, title, Beside::Busy(Load::Faults), by_fault));
     all.extend([whole(setting), memory(setting), start(setting), answer(setting)]);
     all
 }
@@ -56,7 +59,7 @@ fn cpu_time(
             let running = Running::start(tool, commands, &setting)?;
             let _load = match beside {
                 Beside::Nothing => Vec::new(),
-                Beside::Busy => setting.work.busy()?,
+                Beside::Busy(load) => setting.work.busy(load)?,
                 Beside::Starts(rate) => vec![setting.work.starting(rate)?],
             };
             running.cpu_time_after(SETTLED, WHILE)

@@ -302,17 +302,17 @@ impl Work {
         said.trim().parse().with_context(|| format!("the load {} printed {said:?}", load.name()))
     }
 
-    /// Keeps each CPU busy until the result is dropped.
+    /// Keeps each CPU busy with a load until the result is dropped.
     ///
     /// # Errors
     ///
     /// Returns an error if a program cannot be started.
-    pub fn busy(&self) -> Result<Vec<KillOnDrop>> {
+    pub fn busy(&self, load: Load) -> Result<Vec<KillOnDrop>> {
         let cpus = std::thread::available_parallelism()?.get();
         let start = |_| {
             let mut command = Command::new(&self.program);
             let operations = u64::from(u32::MAX) * 1000;
-            let command = command.args([Load::Compute.name(), &operations.to_string()]).stdout(Stdio::null());
+            let command = command.args([load.name(), &operations.to_string()]).stdout(Stdio::null());
             Ok(command.spawn()?.into())
         };
         (0..cpus).map(start).collect()

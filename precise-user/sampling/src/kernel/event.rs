@@ -124,14 +124,14 @@ impl Scope {
     }
 }
 
-/// Which optional fields each sample carries (`PERF_SAMPLE_*` bits). By default: instruction and
-/// ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which optional fields each sample carries (`PERF_SAMPLE_*` bits). By default none: the kernel
+/// then prepares nothing, which takes half as long again as the eBPF program
+/// (docs/journal/0029-no-field.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WantedFields {
-    /// The instruction, as the kernel prepares it: for a sample that interrupted a guest, the
-    /// guest's, and for code in a segment with a base, the linear address. Without it, the eBPF
-    /// program reads the registers.
-    pub ip: bool,
+    /// What each record in the ring must have: the instruction, the event's id and the CPU. The
+    /// eBPF program reads the instruction from the registers.
+    pub record: bool,
     /// Process and thread id, in the pid namespace of the process that opened the event, which the
     /// kernel searches for each sample. Without them, the eBPF program asks a helper for the ids in
     /// the initial namespace.
@@ -146,7 +146,8 @@ pub struct WantedFields {
     pub phys_address: bool,
     /// The page size of the data address. It costs a page-table walk in the NMI.
     pub page_size: bool,
-    /// The cgroup id of the perf_event controller.
+    /// The cgroup id of the perf_event controller. The eBPF program asks a helper for that of the
+    /// unified hierarchy.
     pub cgroup: bool,
     /// The time. It costs a clock in the NMI, a third of what a page fault's sample adds to the
     /// fault.
@@ -165,28 +166,6 @@ pub struct WantedFields {
     /// Timestamps on the sideband's clock (`CLOCK_MONOTONIC`). All events of a group must use the
     /// same clock.
     pub monotonic: bool,
-}
-
-impl Default for WantedFields {
-    fn default() -> Self {
-        Self {
-            ip: true,
-            ids: true,
-            address: false,
-            data_source: false,
-            latency: false,
-            phys_address: false,
-            page_size: false,
-            cgroup: false,
-            time: false,
-            period: false,
-            raw: false,
-            callchain: false,
-            kernel_chain_only: false,
-            stack_copy: 0,
-            monotonic: false,
-        }
-    }
 }
 
 /// Everything that is needed to open one event.
@@ -443,11 +422,10 @@ pub(super) fn sample_type(request: &OpenRequest) -> u64 {
     let fixed = matches!(request.rate, Rate::Period(_));
     let period = wanted.period && !(fixed && request.encoding.trigger() == Trigger::Kernel);
     // Each field that the program reads must be requested, or the field is garbage
-    // (kernel/events/core.c, perf_prepare_sample). ID and CPU are needed for the records in the
-    // ring.
-    let mut bits = sample_bits::ID | sample_bits::CPU;
+    // (kernel/events/core.c, perf_prepare_sample).
+    let mut bits = 0;
     for (wants, bit) in [
-        (wanted.ip, sample_bits::IP),
+        (wanted.record, sample_bits::IP | sample_bits::ID | sample_bits::CPU),
         (wanted.ids, sample_bits::TID),
         (wanted.time, sample_bits::TIME),
         (address, sample_bits::ADDR),
@@ -562,7 +540,7 @@ mod tests {
         // SAFETY: the union's member that `attributes` wrote.
         assert_eq!(unsafe { attr.__bindgen_anon_2.wakeup_events }, 1);
         assert_eq!(attr.precise_ip(), 2);
-        let must = sample_bits::IP | sample_bits::ADDR | sample_bits::DATA_SRC;
-        assert_eq!(attr.sample_type & must, must);
+        let all = sample_bits::ADDR | sample_bits::DATA_SRC | sample_bits::WEIGHT_STRUCT;
+        assert_eq!(attr.sample_type, all);
     }
 }

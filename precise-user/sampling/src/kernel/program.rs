@@ -53,26 +53,15 @@ pub enum ReadPath {
 }
 
 /// What the kernel prepares in the sample before the program runs, because the event asks for it
-/// (`PERF_SAMPLE_*`). The program reads the rest elsewhere. By default: instruction and ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// (`PERF_SAMPLE_*`). By default nothing: the program finds both elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// The instruction; otherwise the one in the registers.
-    pub ip: bool,
     /// Process and thread id, in the pid namespace of the process that opened the event; otherwise
     /// a helper gives the program the ids in the initial namespace.
     pub ids: bool,
-    /// The cgroup id, in the hierarchy of the controller `perf_event`; otherwise a helper gives the
-    /// program the id in the unified hierarchy.
-    pub cgroup: bool,
     /// The time, from which the cost of the sample is measured; otherwise it is measured from the
     /// filter's decision on.
     pub time: bool,
-}
-
-impl Default for Prepared {
-    fn default() -> Self {
-        Self { ip: true, ids: true, cgroup: false, time: false }
-    }
 }
 
 /// Options of a program load.
@@ -304,13 +293,8 @@ fn source_bits(types: &KernelTypes, options: &ProgramOptions, machine: &MachineI
     if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
         // Since 6.3, perf_prepare_sample() runs before the program (commit 0eed28220598), so every
         // requested field is valid.
-        let Prepared { ip, ids, cgroup, time } = options.prepared;
-        for (prepared, bit) in [
-            (ip, source::IP_FROM_SAMPLE),
-            (ids, source::TID_FROM_SAMPLE),
-            (cgroup, source::CGROUP_FROM_SAMPLE),
-            (time, source::TIME_FROM_SAMPLE),
-        ] {
+        let Prepared { ids, time } = options.prepared;
+        for (prepared, bit) in [(ids, source::TID_FROM_SAMPLE), (time, source::TIME_FROM_SAMPLE)] {
             if prepared {
                 bits |= bit;
             }

@@ -145,23 +145,23 @@ impl SampledEvent {
 }
 
 /// Opens one event at the highest precision that the kernel grants. `first` is the first event of
-/// the run; `None` if this is the first. `tasks` says which ids the program must read from the
+/// the run; `None` if this is the first. `ids`: the program must read the ids of tasks from the
 /// sample.
 pub(crate) fn open(
     plan: &Plan,
     planned: &PlannedEvent,
     scopes: &[Scope],
-    tasks: Prepared,
+    ids: bool,
     machine: &MachineInfo,
     first: Option<&Sampler>,
 ) -> Result<SampledEvent, SamplingError> {
-    let granted = decide(plan, planned, scopes, tasks, machine, &mut try_open)?;
+    let granted = decide(plan, planned, scopes, ids, machine, &mut try_open)?;
     let Granted { planned, request, leader, scopes, findings } = granted;
     let options = ProgramOptions {
         config: config(plan, &planned, planned.request.fields_at(request.precise), machine),
         slots: plan.table_cells,
         stacks: if plan.slot(&planned.request).has_chain() { plan.stacks } else { 0 },
-        prepared: Prepared { ip: request.wanted.ip, time: request.wanted.time, ..tasks },
+        prepared: Prepared { ids, time: request.wanted.time },
         read_path: plan.read_path,
         unwind: plan
             .unwinds()
@@ -171,7 +171,7 @@ pub(crate) fn open(
     let leader = leader.as_ref();
     let later: Vec<u32> =
         plan.later.iter().copied().filter(|cpu| exists_in(&planned.request, Scope::Cpu(*cpu))).collect();
-    let points = each_fault::tracepoints(plan, &request, tasks, machine);
+    let points = each_fault::tracepoints(plan, &request, ids, machine);
     let sampler = match plan.stream {
         None if let Some(points) = points => {
             Sampler::open_at(points, &request, &scopes, &options, &later, first)?
@@ -222,7 +222,7 @@ fn decide(
     plan: &Plan,
     planned: &PlannedEvent,
     scopes: &[Scope],
-    tasks: Prepared,
+    ids: bool,
     machine: &MachineInfo,
     try_open: &mut TryOpen<'_>,
 ) -> Result<Granted, SamplingError> {
@@ -248,7 +248,7 @@ fn decide(
         ));
     };
     for (step, level) in ladder.levels.iter().enumerate() {
-        let wanted = wanted::at(plan, planned, *level, trigger, tasks, machine);
+        let wanted = wanted::at(plan, planned, *level, ids, machine);
         let sampled =
             OpenRequest { encoding: encoding(request), rate: planned.rate, precise: *level, wanted };
         let leader = request.leader.as_deref().map(|leader| OpenRequest {

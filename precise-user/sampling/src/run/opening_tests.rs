@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::kernel::descriptors::DescriptorLimits;
+use crate::kernel::event::attributes;
 use crate::pmu::fixture::{self, Tree};
 use crate::run::plan::{PlanBuilder, Streaming};
 use crate::run::scopes::{descriptors_suffice, needed_descriptors, scopes};
@@ -33,8 +34,7 @@ impl Kernel {
         answer: impl Fn(&OpenRequest, Scope) -> i32,
     ) -> Result<Granted, SamplingError> {
         let scopes = scopes(plan, Some(4711)).unwrap();
-        let tasks = Prepared { cgroup: true, ..Prepared::default() };
-        decide(plan, &plan.events[0], &scopes, tasks, machine, &mut |request, leader, scope| {
+        decide(plan, &plan.events[0], &scopes, false, machine, &mut |request, leader, scope| {
             self.asked.push((*request, leader.copied(), scope));
             errno(answer(request, scope))
         })
@@ -58,7 +58,7 @@ fn the_highest_level_that_is_granted_is_taken_and_each_step_is_said() {
     let granted = granted.unwrap();
     assert_eq!((kernel.levels(), granted.request.precise), (vec![3, 2], 2));
     assert!(granted.findings[0].starts_with("cycles: precise level 3 was refused"), "{granted:?}");
-    assert!(granted.request.wanted.cgroup && granted.request.wanted.monotonic);
+    assert!(granted.request.wanted.monotonic);
     assert_eq!(granted.request.rate, cycles.0.events[0].rate);
     // The kernel is asked in one scope; the event is then opened in all scopes.
     assert!(kernel.asked.iter().all(|(.., scope)| *scope == Scope::Cpu(0)));
@@ -193,16 +193,13 @@ fn samples_carry_what_is_grouped_by_filtered_or_streamed() {
 
 #[test]
 fn samples_do_not_carry_what_the_program_finds_elsewhere() {
-    let helper = Prepared { ids: false, ..Prepared::default() };
-    for (event, streams, tasks, (ip, ids)) in [
-        ("loads", false, Prepared::default(), (true, true)),
-        ("loads", false, helper, (true, false)),
-        // A timer may interrupt a guest, whose instruction only the kernel knows.
-        ("cpu-clock", false, helper, (true, false)),
-        ("page-faults", false, Prepared::default(), (false, true)),
-        ("page-faults", false, helper, (false, false)),
+    for (event, streams, namespace, (record, ids)) in [
+        ("loads", false, true, (false, true)),
+        ("loads", false, false, (false, false)),
+        ("cpu-clock", false, false, (false, false)),
+        ("page-faults", false, true, (false, true)),
         // Records have what the kernel prepares.
-        ("page-faults", true, helper, (true, true)),
+        ("page-faults", true, false, (true, true)),
     ] {
         let (plan, machine) = planned(fixture::zen4(), |plan| match streams {
             true => plan.event(event).stream(Streaming::default()),
@@ -210,9 +207,13 @@ fn samples_do_not_carry_what_the_program_finds_elsewhere() {
         });
         let mut grants = |_: &OpenRequest, _: Option<&OpenRequest>, _| Ok(());
         let scopes = [Scope::Cpu(0)];
-        let granted = decide(&plan, &plan.events[0], &scopes, tasks, &machine, &mut grants).unwrap();
+        let granted = decide(&plan, &plan.events[0], &scopes, namespace, &machine, &mut grants).unwrap();
         let wanted = granted.request.wanted;
-        assert_eq!((wanted.ip, wanted.ids), (ip, ids), "{event}, streams: {streams}");
+        assert_eq!((wanted.record, wanted.ids), (record, ids), "{event}, streams: {streams}");
+        if event == "cpu-clock" {
+            // Then the kernel prepares nothing.
+            assert_eq!(attributes(&granted.request).sample_type, 0);
+        }
     }
 }
 

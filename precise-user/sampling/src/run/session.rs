@@ -26,7 +26,6 @@ use super::{
 use crate::error::SamplingError;
 use crate::kernel::descriptors;
 use crate::kernel::opener::Opener;
-use crate::kernel::program::Prepared;
 use crate::kernel::sideband::{Mappings, Sideband};
 use crate::machine::{MachineInfo, Root, Sysctls};
 use crate::reader::Reader;
@@ -34,7 +33,7 @@ use crate::rights;
 use crate::rights::Rights;
 use crate::run::budget::NamesBudget;
 use crate::run::verdict;
-use crate::symbols::cgroup::{Cgroups, PerfEventOn};
+use crate::symbols::cgroup::Cgroups;
 use crate::symbols::process::HistoryLimits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer, table_cache};
 use crate::unwind::UnwindTarget;
@@ -133,14 +132,9 @@ impl Session {
             .map_err(|error| SamplingError::failed("the limit of open files cannot be raised", error))?;
         let cgroups = Cgroups::open(Path::new("/"))
             .map_err(|error| SamplingError::failed("cannot list the cgroups", error))?;
-        // PERF_SAMPLE_CGROUP is cheaper than the BPF helper, but its ids come from the hierarchy of
-        // the perf_event controller. They equal the ids of the unified hierarchy only if that
-        // controller is on it.
-        let cgroup = matches!(cgroups.report().perf_event, PerfEventOn::V2);
-        // The ids of tasks are the other way round: the helper is cheaper, because for each sample
-        // the kernel would search the namespace, but it knows the initial namespace only.
+        // The helper is cheaper, because for each sample the kernel would search the namespace, but
+        // it knows the initial namespace only.
         let ids = !Root::default().has_initial_pids();
-        let tasks = Prepared { cgroup, ids, ..Prepared::default() };
 
         let held = plan.command().map(|command| Held::start(command, plan.output_apart)).transpose()?;
         let pid = held.as_ref().map(|held| held.pid);
@@ -149,7 +143,7 @@ impl Session {
         let mut events: Vec<SampledEvent> = Vec::new();
         for planned in &plan.events {
             let first = events.first().map(|event| &event.sampler);
-            let opened = opening::open(plan, planned, &scopes, tasks, &machine, first)?;
+            let opened = opening::open(plan, planned, &scopes, ids, &machine, first)?;
             events.push(opened);
         }
         let pebs = events

@@ -2,38 +2,32 @@
 
 use super::plan::{Plan, PlannedEvent, Streaming};
 use crate::error::SamplingError;
-use crate::kernel::event::{Trigger, WantedFields};
+use crate::kernel::event::WantedFields;
 use crate::kernel::explain;
-use crate::kernel::program::Prepared;
 use crate::machine::MachineInfo;
 use crate::pmu::{self, EventRequest};
 use precise_model::{Dimension, Fields};
 
-/// Returns the fields of the samples of an event at a precise level. `tasks` says which ids the
-/// program must read from the sample, because a helper would give it others.
+/// Returns the fields of the samples of an event at a precise level. `ids`: the program must read
+/// the ids of tasks from the sample, because a helper would give it others.
 pub(super) fn at(
     plan: &Plan,
     planned: &PlannedEvent,
     level: u8,
-    trigger: Trigger,
-    tasks: Prepared,
+    ids: bool,
     machine: &MachineInfo,
 ) -> WantedFields {
     let request = &planned.request;
     let fields = request.fields_at(level);
     let chained = plan.slot(request).has_chain();
     let wanted = WantedFields {
-        // Preparing it takes 30 ns of a page fault's sample. What the kernel itself counts never
-        // happens in a guest, and its registers are those of the instruction.
-        ip: trigger != Trigger::Kernel,
-        ids: tasks.ids,
+        ids,
         address: fields.address,
         data_source: fields.data_source,
         latency: fields.latency,
         phys_address: planned.filter.needs.phys_address
             || (by_physical(plan, request, machine) && fields.address),
         page_size: planned.filter.needs.page_size || by_page_size(plan, fields),
-        cgroup: tasks.cgroup,
         raw: request.tagged.is_some(),
         callchain: chained,
         // Older kernels refuse `bpf_get_stack` then, which the program must call there: see
@@ -61,12 +55,12 @@ fn streamed(
     WantedFields {
         phys_address: wanted.phys_address || (phys_address && has_address),
         page_size: wanted.page_size || (page_size && has_address),
-        cgroup: wanted.cgroup || cgroup,
+        cgroup,
         // The program does not look at chains, so the kernel takes what the record needs.
         callchain: chains,
         kernel_chain_only: stack_copy > 0,
         stack_copy,
-        ip: true,
+        record: true,
         ids: true,
         time: true,
         period: true,
