@@ -55,6 +55,18 @@ pub struct Offsets {
     pub time: u32,
     /// `task_struct.pagefault_disabled`.
     pub pagefault_disabled: u32,
+    /// `task_struct.pid`: of a thread.
+    pub task_pid: u32,
+    /// `task_struct.tgid`: of its process.
+    pub task_tgid: u32,
+    /// `task_struct.cgroups`, a pointer to a `css_set`; absent without cgroups, as what follows.
+    pub task_cgroups: u32,
+    /// `css_set.dfl_cgrp`, a pointer to the `cgroup` in the unified hierarchy.
+    pub unified_cgroup: u32,
+    /// `cgroup.kn`, a pointer to a `kernfs_node`.
+    pub cgroup_node: u32,
+    /// `kernfs_node.id`.
+    pub node_id: u32,
 }
 
 impl Offsets {
@@ -78,6 +90,12 @@ impl Offsets {
         callchain: ABSENT,
         time: ABSENT,
         pagefault_disabled: ABSENT,
+        task_pid: ABSENT,
+        task_tgid: ABSENT,
+        task_cgroups: ABSENT,
+        unified_cgroup: ABSENT,
+        cgroup_node: ABSENT,
+        node_id: ABSENT,
     };
 }
 
@@ -85,7 +103,7 @@ impl Offsets {
 /// [`Config::source`].
 pub mod source {
     /// Process and thread come from `tid_entry` (Linux 6.3 and later, where the event asks for
-    /// them); otherwise from a helper.
+    /// them); otherwise from the running task.
     pub const TID_FROM_SAMPLE: u32 = 1 << 0;
     /// A field is garbage unless its bit of `sample_flags` is set (Linux 6.1 and 6.2).
     pub const CHECK_FLAGS: u32 = 1 << 1;
@@ -342,7 +360,7 @@ pub struct Config {
     pub slots: [FilterSlot; MAX_SLOTS],
 }
 
-const _: () = assert!(size_of::<Offsets>() == 18 * 4);
+const _: () = assert!(size_of::<Offsets>() == 24 * 4);
 const _: () = assert!(size_of::<FilterSlot>() == 32);
 const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 14 * 4 + 3 * 8 + 32 * MAX_SLOTS);
 

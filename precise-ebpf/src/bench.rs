@@ -39,7 +39,7 @@ pub fn empty(_ctx: PerfEventContext) -> u32 {
 #[perf_event]
 #[inline(always)]
 pub fn count(ctx: PerfEventContext) -> u32 {
-    let sample = SampleContext::<Direct>::open(ctx.as_ptr());
+    let sample = SampleContext::<Direct>::arrived(ctx.as_ptr());
     let Some(mut ledger) = ledger::row() else { return 0 };
     ledger.seen(&sample);
     ledger.count_at(precise_common::ledger::REJECTED_FIRST);
@@ -52,8 +52,9 @@ pub fn count(ctx: PerfEventContext) -> u32 {
 #[inline(always)]
 pub fn hash(ctx: PerfEventContext) -> u32 {
     let Some(mut ledger) = ledger::row() else { return 0 };
-    let sample = SampleContext::<Direct>::open(ctx.as_ptr());
+    let sample = SampleContext::<Direct>::arrived(ctx.as_ptr());
     ledger.seen(&sample);
+    let sample = sample.kept();
     let Some(facts) = sample.ids().and_then(|ids| sample.facts(ids)) else { return 0 };
     let Some(key) = key::of(&sample, &facts) else { return 0 };
     match HASH.get_ptr_mut(&key) {

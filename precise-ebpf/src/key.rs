@@ -21,7 +21,7 @@ pub fn of<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<Cel
         result.address = facts.address & config!(wide address_mask);
     }
     if asks!(key, has key::CGROUP) {
-        result.cgroup = sample.cgroup();
+        result.cgroup = sample.cgroup_of_key()?;
     }
     if asks!(key, has key::TID) {
         result.process = facts.ids;

@@ -2,10 +2,7 @@
 
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
-    helpers::{
-        bpf_get_current_pid_tgid,
-        generated::{bpf_get_smp_processor_id, bpf_jiffies64, bpf_ktime_get_ns},
-    },
+    helpers::generated::{bpf_get_smp_processor_id, bpf_jiffies64, bpf_ktime_get_ns},
     macros::map,
     maps::Array,
 };
@@ -112,9 +109,7 @@ impl CpuCounters {
         self.0[Counter::Seen.id()] += 1;
         let period = sample.period();
         self.0[Counter::PeriodSeen.id()] += period;
-        // The id in the initial namespace: in another one, the tasks outside of it have the id 0
-        // too.
-        if asks!(source, has source::PERIOD_FROM_EVENT) && bpf_get_current_pid_tgid() == 0 {
+        if asks!(source, has source::PERIOD_FROM_EVENT) && sample.is_idle() {
             self.0[Counter::PeriodIdle.id()] += period;
         }
         if asks!(fields, has field::EXACT) && sample.exact().unwrap_or(false) {

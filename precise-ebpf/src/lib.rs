@@ -31,7 +31,7 @@ use read::{KernelRead, SampleContext, asks};
 /// should write it to the event's ring buffer: a sample that passes the filter of a streaming run.
 #[inline(always)]
 pub fn run<A: KernelRead>(ctx: *mut c_void) -> u32 {
-    let sample = SampleContext::<A>::open(ctx);
+    let sample = SampleContext::<A>::arrived(ctx);
     // The filter comes first: most samples end there, and the steps after it need code and memory
     // that are cold by then.
     match filter::pass(&sample) {
@@ -39,7 +39,7 @@ pub fn run<A: KernelRead>(ctx: *mut c_void) -> u32 {
         // Without a filter no sample is rejected, and the call and its return take a fifth of the
         // program's time.
         Ok(()) if filter::is_empty() => added(&sample, ctx),
-        Ok(()) => aggregate::<A>(ctx, sample.kernel_ctx, sample.data),
+        Ok(()) => aggregate::<A>(ctx, sample.kernel_ctx, sample.data, sample.task),
         Err(id) => {
             // A sample on a CPU without a row is in no counter; user space sees it as missing
             // coverage.
@@ -55,8 +55,8 @@ pub fn run<A: KernelRead>(ctx: *mut c_void) -> u32 {
 /// Runs the steps for a sample that passed the filter. Not inlined, so that a rejected sample does
 /// not touch their code and stack.
 #[inline(never)]
-fn aggregate<A: KernelRead>(ctx: *mut c_void, kernel_ctx: *const u8, data: *const u8) {
-    added(&SampleContext::<A>::of(ctx, kernel_ctx, data), ctx);
+fn aggregate<A: KernelRead>(ctx: *mut c_void, kernel_ctx: *const u8, data: *const u8, task: *const u8) {
+    added(&SampleContext::<A>::of(ctx, kernel_ctx, data, task), ctx);
 }
 
 /// Runs the steps for a sample that passed the filter, or that no filter looked at.
@@ -65,6 +65,7 @@ fn added<A: KernelRead>(sample: &SampleContext<A>, ctx: *mut c_void) {
     let Some(mut ledger) = ledger::row() else { return };
     ledger.seen(sample);
     let begun = ledger.begun(sample);
+    let sample = &sample.kept();
     let Some(ids) = sample.ids() else { return ledger.count(Counter::ReadFailed) };
     if ledger.is_own(ids) {
         return ledger.count(Counter::Own);
@@ -131,7 +132,7 @@ fn stream<A: KernelRead>(sample: &SampleContext<A>) -> u32 {
     // that it reads with the row's count.
     let Some(mut ledger) = ledger::row() else { return 0 };
     ledger.seen(sample);
-    let Some(ids) = sample.ids() else {
+    let Some(ids) = sample.kept().ids() else {
         ledger.count(Counter::ReadFailed);
         return 0;
     };

@@ -10,7 +10,10 @@ use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
 
 use aya_ebpf::{
     bindings::bpf_perf_event_data,
-    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel, generated::bpf_get_current_cgroup_id},
+    helpers::{
+        bpf_get_current_pid_tgid, bpf_probe_read_kernel,
+        generated::{bpf_get_current_cgroup_id, bpf_get_current_task_btf},
+    },
 };
 use precise_common::{
     config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, promote, source},
@@ -121,6 +124,9 @@ macro_rules! absent {
 pub trait KernelRead {
     /// Whether each sample is one of a perf event, which has prepared data for it.
     const OF_EVENT: bool = true;
+    /// Whether loads from a typed pointer are cheap, so that the task is asked for once and then
+    /// read, instead of one helper for each of its facts.
+    const TYPED: bool = true;
 
     /// Returns what the program knows the sample by: for a perf event, the
     /// `bpf_perf_event_data_kern` of its context.
@@ -193,6 +199,8 @@ impl KernelRead for Direct {
 pub struct ProbeReads;
 
 impl KernelRead for ProbeReads {
+    const TYPED: bool = false;
+
     #[inline(always)]
     fn context(ctx: *mut c_void) -> *const u8 {
         ctx.cast_const().cast()
@@ -230,6 +238,8 @@ pub struct SampleContext<A> {
     ctx: *mut c_void,
     pub(crate) kernel_ctx: *const u8,
     pub(crate) data: *const u8,
+    /// The running task if [`Self::arrived`] or [`Self::kept`] asked for it; otherwise null.
+    pub(crate) task: *const u8,
     access: PhantomData<A>,
 }
 
@@ -260,13 +270,39 @@ impl<A: KernelRead> SampleContext<A> {
     #[inline(always)]
     pub fn open(ctx: *mut c_void) -> Self {
         let kernel_ctx = A::context(ctx);
-        Self::of(ctx, kernel_ctx, A::data(kernel_ctx))
+        Self::of(ctx, kernel_ctx, A::data(kernel_ctx), ptr::null())
+    }
+
+    /// Opens the sample of this context, which must be counted. Whether the CPU was idle is asked
+    /// of each sample of a timer.
+    #[inline(always)]
+    pub fn arrived(ctx: *mut c_void) -> Self {
+        let sample = Self::open(ctx);
+        if A::TYPED && asks!(source, has source::PERIOD_FROM_EVENT) { sample.with_task() } else { sample }
+    }
+
+    /// Returns this sample, which passed the filter, with what its key needs.
+    #[inline(always)]
+    pub fn kept(&self) -> Self {
+        let sample = Self::of(self.ctx, self.kernel_ctx, self.data, self.task);
+        if A::TYPED && !asks!(source, has source::PERIOD_FROM_EVENT) && asks!(key, has key::CGROUP) {
+            sample.with_task()
+        } else {
+            sample
+        }
+    }
+
+    #[inline(always)]
+    fn with_task(self) -> Self {
+        // SAFETY: a helper without arguments.
+        let task = unsafe { bpf_get_current_task_btf() }.cast_const().cast();
+        Self { task, ..self }
     }
 
     /// Returns the sample of this context, which is open already.
     #[inline(always)]
-    pub fn of(ctx: *mut c_void, kernel_ctx: *const u8, data: *const u8) -> Self {
-        Self { ctx, kernel_ctx, data, access: PhantomData }
+    pub fn of(ctx: *mut c_void, kernel_ctx: *const u8, data: *const u8, task: *const u8) -> Self {
+        Self { ctx, kernel_ctx, data, task, access: PhantomData }
     }
 
     /// Reads all facts that the run uses; `ids` are those of [`Self::ids`].
@@ -427,12 +463,32 @@ impl<A: KernelRead> SampleContext<A> {
     /// those in the initial one.
     #[inline(always)]
     pub fn pid_tid(&self) -> Option<u64> {
+        self.pid_tid_from(|| A::TYPED && asks!(source, has source::PERIOD_FROM_EVENT))
+    }
+
+    /// `has_task` says whether the task is known.
+    #[inline(always)]
+    fn pid_tid_from(&self, has_task: impl FnOnce() -> bool) -> Option<u64> {
         if A::OF_EVENT && asks!(likely source, has source::TID_FROM_SAMPLE) {
             // Two loads, because the verifier does not allow one that spans two members.
             let (data, offset) = (self.data, config!(offsets.tid_entry));
             Some((A::u32(data, offset)? as u64) << 32 | A::u32(data, offset + 4)? as u64)
+        } else if has_task() {
+            let (process, thread) = (config!(offsets.task_tgid), config!(offsets.task_pid));
+            Some((A::u32(self.task, process)? as u64) << 32 | A::u32(self.task, thread)? as u64)
         } else {
             Some(bpf_get_current_pid_tgid())
+        }
+    }
+
+    /// Returns whether the CPU was idle; only of a sample of a timer. The id in the initial
+    /// namespace decides: in another one, the tasks outside of it have the id 0 too.
+    #[inline(always)]
+    pub fn is_idle(&self) -> bool {
+        if A::TYPED {
+            A::u32(self.task, config!(offsets.task_pid)) == Some(0)
+        } else {
+            bpf_get_current_pid_tgid() == 0
         }
     }
 
@@ -445,7 +501,9 @@ impl<A: KernelRead> SampleContext<A> {
             || asks!(key, has key::TID)
             || asks!(promote, has promote::ON)
         {
-            self.pid_tid()
+            self.pid_tid_from(|| {
+                A::TYPED && (asks!(source, has source::PERIOD_FROM_EVENT) || asks!(key, has key::CGROUP))
+            })
         } else {
             Some(0)
         }
@@ -456,5 +514,18 @@ impl<A: KernelRead> SampleContext<A> {
     pub fn cgroup(&self) -> u64 {
         // SAFETY: a helper without arguments.
         unsafe { bpf_get_current_cgroup_id() }
+    }
+
+    /// Returns the cgroup id of a sample that is [`Self::kept`], by a run that groups by cgroup.
+    #[inline(always)]
+    pub fn cgroup_of_key(&self) -> Option<u64> {
+        if !A::TYPED || absent!(task_cgroups) {
+            return Some(self.cgroup());
+        }
+        // What the helper does, without a call.
+        let groups = A::u64(self.task, config!(offsets.task_cgroups))? as *const u8;
+        let group = A::u64(groups, config!(offsets.unified_cgroup))? as *const u8;
+        let node = A::u64(group, config!(offsets.cgroup_node))? as *const u8;
+        A::u64(node, config!(offsets.node_id))
     }
 }

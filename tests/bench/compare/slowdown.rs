@@ -13,11 +13,8 @@ use super::tool::Tool;
 use super::work::Load;
 
 /// The programs that timers sample.
-pub const LOADS: [(&str, Load); 3] = [
-    ("A cache miss", Load::Memory),
-    ("A multiplication", Load::Compute),
-    ("A system call", Load::Syscalls),
-];
+pub const LOADS: [(&str, Load); 3] =
+    [("A cache miss", Load::Memory), ("A multiplication", Load::Compute), ("A system call", Load::Syscalls)];
 /// The rates of the timers, in hertz.
 pub const RATES: [u32; 3] = [1000, 10_000, 20_000];
 

@@ -133,8 +133,8 @@ pub struct WantedFields {
     /// eBPF program reads the instruction from the registers.
     pub record: bool,
     /// Process and thread id, in the pid namespace of the process that opened the event, which the
-    /// kernel searches for each sample. Without them, the eBPF program asks a helper for the ids in
-    /// the initial namespace.
+    /// kernel searches for each sample. Without them, the eBPF program has the ids in the initial
+    /// namespace.
     pub ids: bool,
     /// The data address.
     pub address: bool,
@@ -146,8 +146,8 @@ pub struct WantedFields {
     pub phys_address: bool,
     /// The page size of the data address. It costs a page-table walk in the NMI.
     pub page_size: bool,
-    /// The cgroup id of the perf_event controller. The eBPF program asks a helper for that of the
-    /// unified hierarchy.
+    /// The cgroup id of the perf_event controller. The eBPF program reads that of the unified
+    /// hierarchy from the running task.
     pub cgroup: bool,
     /// The time. It costs a clock in the NMI, a third of what a page fault's sample adds to the
     /// fault.

@@ -112,5 +112,12 @@ fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
         callchain: required("perf_sample_data", "callchain")?,
         time: required("perf_sample_data", "time")?,
         pagefault_disabled: btf.offset("task_struct", "pagefault_disabled").unwrap_or(ABSENT),
+        task_pid: required("task_struct", "pid")?,
+        task_tgid: required("task_struct", "tgid")?,
+        // Absent in kernels without cgroups.
+        task_cgroups: btf.offset("task_struct", "cgroups").unwrap_or(ABSENT),
+        unified_cgroup: btf.offset("css_set", "dfl_cgrp").unwrap_or(ABSENT),
+        cgroup_node: btf.offset("cgroup", "kn").unwrap_or(ABSENT),
+        node_id: btf.offset("kernfs_node", "id").unwrap_or(ABSENT),
     })
 }

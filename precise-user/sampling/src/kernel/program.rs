@@ -57,7 +57,7 @@ pub enum ReadPath {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// Process and thread id, in the pid namespace of the process that opened the event; otherwise
-    /// a helper gives the program the ids in the initial namespace.
+    /// the program reads the ids in the initial namespace.
     pub ids: bool,
     /// The time, from which the cost of the sample is measured; otherwise it is measured from the
     /// filter's decision on.

@@ -132,8 +132,8 @@ impl Session {
             .map_err(|error| SamplingError::failed("the limit of open files cannot be raised", error))?;
         let cgroups = Cgroups::open(Path::new("/"))
             .map_err(|error| SamplingError::failed("cannot list the cgroups", error))?;
-        // The helper is cheaper, because for each sample the kernel would search the namespace, but
-        // it knows the initial namespace only.
+        // For each sample the kernel would search the namespace. The program finds the ids at once,
+        // but those in the initial namespace only.
         let ids = !Root::default().has_initial_pids();
 
         let held = plan.command().map(|command| Held::start(command, plan.output_apart)).transpose()?;

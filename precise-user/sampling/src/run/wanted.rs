@@ -9,7 +9,7 @@ use crate::pmu::{self, EventRequest};
 use precise_model::{Dimension, Fields};
 
 /// Returns the fields of the samples of an event at a precise level. `ids`: the program must read
-/// the ids of tasks from the sample, because a helper would give it others.
+/// the ids of tasks from the sample, because elsewhere it finds those in the initial namespace.
 pub(super) fn at(
     plan: &Plan,
     planned: &PlannedEvent,
