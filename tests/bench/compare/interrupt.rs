@@ -1,14 +1,16 @@
-//! What a timer's sample takes in the interrupt, as the kernel's own tracepoints see it.
+//! What a timer's sample takes in the interrupt, as the kernel's own trace events see it.
 //!
 //! How much slower a program becomes is what a user pays, but on a virtual machine the interrupt
 //! itself is nine tenths of that, and differs from second to second by more than the profilers do.
-//! Between the tracepoints is only what a profiler asked for.
+//! Between the two events is only what a profiler asked for. They are written to a buffer of
+//! tracefs: an eBPF program that looks at the clock would warm up what the eBPF programs need.
 
 use std::fs;
 use std::mem;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::commands::{Filter, by_timer};
 use super::question::{Question, words};
@@ -16,19 +18,20 @@ use super::running::Running;
 use super::setting::Setting;
 use super::slowdown::{LOADS, RATES};
 use super::tool::Tool;
-use super::work::Load;
+use super::work::{Load, NAME};
 
-/// What the tracer writes.
-const TOOK: &str = "took.txt";
-/// The load has CPU 1. `perf_swevent_hrtimer` is the function of the timers of perf events.
-const TRACER: &str = "\
-    tracepoint:timer:hrtimer_expire_entry \
-    /cpu == 1 && (uint64)args->function == kaddr(\"perf_swevent_hrtimer\")/ { @at = nsecs; } \
-    tracepoint:timer:hrtimer_expire_exit /cpu == 1 && @at/ { @took = stats(nsecs - @at); @at = (uint64)0; }";
+/// Where tracefs is mounted.
+const TRACEFS: &str = "/sys/kernel/tracing";
+/// The function of the timers of perf events.
+const FUNCTION: &str = "perf_swevent_hrtimer";
+/// Room for 100,000 events of a CPU and more.
+const KILOBYTES: &str = "16384";
+const ENTRY: &str = "hrtimer_expire_entry";
+const EXIT: &str = "hrtimer_expire_exit";
 const NOTE: &str = "\
-    From one of the kernel's tracepoints around the timer's function to the other, which includes what \
-    bpftrace takes to look at the clock, and nothing of the interrupt itself. The profiler and that bpftrace \
-    run on another CPU.";
+    Where the program is interrupted: from the kernel's trace event `timer:hrtimer_expire_entry` of the \
+    function `perf_swevent_hrtimer` to `timer:hrtimer_expire_exit`, which includes what it takes to write \
+    an event, and nothing of the interrupt itself. The profiler itself runs on another CPU.";
 
 /// Returns the questions of this chapter.
 pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
@@ -44,31 +47,101 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
 }
 
 fn question(setting: &Rc<Setting>, title: String, note: &'static str, hertz: u32, load: Load) -> Question {
-    let elsewhere = |command: Vec<String>| words("taskset -c 0").into_iter().chain(command).collect();
-    let tracer = || elsewhere(["bpftrace", "-o", TOOK, "-e", TRACER].map(str::to_owned).to_vec());
     let contenders = [Tool::EmptyProgram, Tool::Precise, Tool::Perf, Tool::Bpftrace];
     let question = Question::new(title, "ns per interrupt", note);
     contenders.into_iter().fold(question, |question, tool| {
-        let profiler = elsewhere(by_timer(setting, tool, hertz, Filter::None, "--overhead off "));
+        let command = by_timer(setting, tool, hertz, Filter::None, "--overhead off ");
+        let elsewhere = words("taskset -c 0").into_iter().chain(command).collect();
         let setting = Rc::clone(setting);
-        question.with(tool, vec![profiler, tracer()], move |commands| took(&setting, tool, commands, load))
+        question.with(tool, vec![elsewhere], move |commands| took(&setting, tool, commands, load))
     })
 }
 
-/// Returns the nanoseconds of one run of the timer's function beside a load. The commands are those
-/// of the profiler and of the tracer.
+/// Returns the mean nanoseconds of the timer's function beside a load.
 fn took(setting: &Setting, tool: Tool, commands: &[Vec<String>], load: Load) -> Result<f64> {
     let profiler = Running::start(tool, commands, setting)?;
-    let tracer = Running::start(Tool::Bpftrace, commands.get(1..).unwrap_or_default(), setting)?;
+    let trace = Trace::start()?;
     setting.work.run(load)?;
-    tracer.interrupt()?;
+    let said = trace.stop()?;
     profiler.interrupt()?;
-    let said = fs::read_to_string(setting.folder.join(TOOK)).context(TOOK)?;
-    average(&said).with_context(|| format!("the tracer saw no timer: {said}"))
+    mean(&said).with_context(|| format!("no timer interrupted {NAME}: is {FUNCTION} another function here?"))
 }
 
-/// Returns what `stats` of bpftrace prints as the average.
-fn average(said: &str) -> Option<f64> {
-    let (_, after) = said.split_once("average ")?;
-    after.split(',').next()?.trim().parse().ok()
+/// The trace events of the load's timers, in a buffer of their own.
+struct Trace {
+    instance: PathBuf,
+}
+
+impl Trace {
+    /// Starts to write events.
+    fn start() -> Result<Self> {
+        let symbols = fs::read_to_string("/proc/kallsyms").context("/proc/kallsyms")?;
+        let address = symbols.lines().find_map(|line| {
+            let mut words = line.split(' ');
+            let address = words.next()?;
+            (words.nth(1)? == FUNCTION).then_some(address)
+        });
+        let address = address.with_context(|| format!("this kernel has no function {FUNCTION}"))?;
+        let instance = Path::new(TRACEFS).join(format!("instances/precise-bench-{}", std::process::id()));
+        fs::create_dir(&instance).with_context(|| {
+            format!("{}: is it mounted (`mount -t tracefs tracefs {TRACEFS}`)?", instance.display())
+        })?;
+        let trace = Self { instance };
+        trace.set("buffer_size_kb", KILOBYTES)?;
+        let of_load = format!("comm == \"{NAME}\"");
+        trace.set(&format!("events/timer/{ENTRY}/filter"), &format!("{of_load} && function == 0x{address}"))?;
+        trace.set(&format!("events/timer/{EXIT}/filter"), &of_load)?;
+        for event in [ENTRY, EXIT] {
+            trace.set(&format!("events/timer/{event}/enable"), "1")?;
+        }
+        Ok(trace)
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<()> {
+        let file = self.instance.join(file);
+        fs::write(&file, value).with_context(|| format!("{} = {value}", file.display()))
+    }
+
+    /// Stops, and returns the events as text.
+    fn stop(self) -> Result<String> {
+        self.set("tracing_on", "0")?;
+        // The load has this CPU.
+        let statistics = fs::read_to_string(self.instance.join("per_cpu/cpu1/stats"))?;
+        ensure!(
+            statistics.lines().any(|line| line == "overrun: 0"),
+            "the buffer of tracefs was too small: {statistics}"
+        );
+        Ok(fs::read_to_string(self.instance.join("per_cpu/cpu1/trace"))?)
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let removed = self.set("events/enable", "0").and_then(|()| Ok(fs::remove_dir(&self.instance)?));
+        if let Err(error) = removed {
+            precise_tests::say(&format!("{} stays: {error:#}", self.instance.display()));
+        }
+    }
+}
+
+/// Returns the mean time between an entry and the exit after it, in nanoseconds. A line is `load-7
+/// [001] d.h1. 12.345678: hrtimer_expire_entry: …`. The time has microseconds only, which the mean
+/// of thousands evens out.
+fn mean(trace: &str) -> Option<f64> {
+    let (mut begun, mut sum, mut number) = (None, 0.0, 0u32);
+    for line in trace.lines() {
+        let mut fields = line.split(": ");
+        let time = fields.next().and_then(|before| before.split(' ').next_back()?.parse::<f64>().ok());
+        match fields.next() {
+            Some(ENTRY) => begun = time,
+            Some(EXIT) => {
+                if let (Some(begun), Some(ended)) = (begun.take(), time) {
+                    sum += ended - begun;
+                    number += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    (number > 0).then(|| sum * 1e9 / f64::from(number))
 }

@@ -7,6 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use precise_tests::kill_on_drop::KillOnDrop;
 use precise_tests::program;
 
+/// The name of the program that does one of [`Load`].
+pub const NAME: &str = "load";
+
 /// What a program does again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
@@ -268,7 +271,7 @@ impl Work {
     /// Returns the compiler's errors.
     pub fn new(folder: &Path) -> Result<Self> {
         Ok(Self {
-            program: program::c(folder, "load", SOURCE)?,
+            program: program::c(folder, NAME, SOURCE)?,
             starts: program::c(folder, "starts", STARTS)?,
             crowd: program::c(folder, "crowd", CROWD)?,
         })
