@@ -89,7 +89,8 @@ impl Trace {
         let trace = Self { instance };
         trace.set("buffer_size_kb", KILOBYTES)?;
         let of_load = format!("comm == \"{NAME}\"");
-        trace.set(&format!("events/timer/{ENTRY}/filter"), &format!("{of_load} && function == 0x{address}"))?;
+        trace
+            .set(&format!("events/timer/{ENTRY}/filter"), &format!("{of_load} && function == 0x{address}"))?;
         trace.set(&format!("events/timer/{EXIT}/filter"), &of_load)?;
         for event in [ENTRY, EXIT] {
             trace.set(&format!("events/timer/{event}/enable"), "1")?;

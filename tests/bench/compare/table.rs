@@ -31,14 +31,14 @@ impl Question {
     }
 
     /// Returns the median of the ratios of precise's cost to that of a peer; `None` if the peer was
-    /// not asked, or if in a round its cost was lost in the noise.
+    /// not asked, or if in a round its cost was lost in the noise, or mostly that of precise.
     fn ratio(&self, peer: Tool) -> Option<f64> {
         let (ours, theirs) = (self.costs(Tool::Precise)?, self.costs(peer)?);
         if theirs.iter().any(|cost| *cost <= 0.0) {
             return None;
         }
         let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs).collect();
-        median(&ratios)
+        median(&ratios).filter(|ratio| *ratio > 0.0)
     }
 
     /// Returns a sentence if precise costs more, next to perf, than is allowed.
