@@ -124,8 +124,8 @@ impl Scope {
     }
 }
 
-/// Which optional fields each sample carries (`PERF_SAMPLE_*` bits). By default none: the kernel
-/// then prepares nothing, which takes half as long again as the eBPF program
+/// Which optional fields each sample carries (`PERF_SAMPLE_*` bits). By default none: then the
+/// kernel prepares nothing, which would cost as much as the eBPF program itself
 /// (docs/journal/0029-no-field.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WantedFields {
