@@ -6,17 +6,15 @@
 //! tracefs: an eBPF program that looks at the clock would warm up what the eBPF programs need.
 
 use std::fs;
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::commands::{Filter, by_timer};
-use super::question::{Question, words};
+use super::question::Question;
 use super::running::Running;
 use super::setting::Setting;
-use super::slowdown::{LOADS, RATES};
+use super::slowdown::{each_timer, elsewhere};
 use super::tool::Tool;
 use super::work::{Load, NAME};
 
@@ -35,25 +33,16 @@ const NOTE: &str = "\
 
 /// Returns the questions of this chapter.
 pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
-    // Before the first table.
-    let mut note = NOTE;
-    let all = LOADS.into_iter().flat_map(|(name, load)| {
-        RATES.map(|hertz| {
-            let title = format!("{name}, timer of {} kHz, in the interrupt", hertz / 1000);
-            question(setting, title, mem::take(&mut note), hertz, load)
-        })
-    });
-    all.collect()
+    each_timer(NOTE, |title, note, hertz, load| question(setting, &title, note, hertz, load))
 }
 
-fn question(setting: &Rc<Setting>, title: String, note: &'static str, hertz: u32, load: Load) -> Question {
+fn question(setting: &Rc<Setting>, title: &str, note: &'static str, hertz: u32, load: Load) -> Question {
     let contenders = [Tool::EmptyProgram, Tool::Precise, Tool::Perf, Tool::Bpftrace];
-    let question = Question::new(title, "ns per interrupt", note);
+    let question = Question::new(format!("{title}, in the interrupt"), "ns per interrupt", note);
     contenders.into_iter().fold(question, |question, tool| {
-        let command = by_timer(setting, tool, hertz, Filter::None, "--overhead off ");
-        let elsewhere = words("taskset -c 0").into_iter().chain(command).collect();
+        let command = vec![elsewhere(setting, tool, hertz)];
         let setting = Rc::clone(setting);
-        question.with(tool, vec![elsewhere], move |commands| took(&setting, tool, commands, load))
+        question.with(tool, command, move |commands| took(&setting, tool, commands, load))
     })
 }
 

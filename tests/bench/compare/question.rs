@@ -82,15 +82,12 @@ impl Question {
         Ok(())
     }
 
-    /// Returns the commands of all contenders, as a page shows them: those that several have once.
+    /// Returns the commands of all contenders, as a page shows them: those of two versions of a
+    /// program once.
     pub fn commands(&self) -> Vec<String> {
         let all = self.contenders.iter().flat_map(|contender| &contender.commands);
-        let mut shown = Vec::new();
-        for command in all.map(|words| shown_as(words)) {
-            if !shown.contains(&command) {
-                shown.push(command);
-            }
-        }
+        let mut shown: Vec<String> = all.map(|words| shown_as(words)).collect();
+        shown.dedup();
         shown
     }
 }

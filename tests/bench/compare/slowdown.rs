@@ -13,10 +13,10 @@ use super::tool::Tool;
 use super::work::Load;
 
 /// The programs that timers sample.
-pub const LOADS: [(&str, Load); 3] =
+const LOADS: [(&str, Load); 3] =
     [("A cache miss", Load::Memory), ("A multiplication", Load::Compute), ("A system call", Load::Syscalls)];
 /// The rates of the timers, in hertz.
-pub const RATES: [u32; 3] = [1000, 10_000, 20_000];
+const RATES: [u32; 3] = [1000, 10_000, 20_000];
 
 /// Returns the questions about page faults, each of which is sampled.
 pub fn faults(setting: &Rc<Setting>) -> Vec<Question> {
@@ -47,17 +47,31 @@ pub fn faults(setting: &Rc<Setting>) -> Vec<Question> {
 
 /// Returns the questions about timers.
 pub fn timers(setting: &Rc<Setting>) -> Vec<Question> {
-    // Before the first table.
-    let mut note = "The profiler itself runs on another CPU, and what it takes there is in its own chapter. A program \
-                    that does nothing shows what the timer's interrupt takes by itself. The next chapter looks into \
-                    the interrupt, where there is less noise.";
+    let note = "The profiler itself runs on another CPU, and what it takes there is in its own chapter. A program \
+                that does nothing shows what the timer's interrupt takes by itself. The next chapter looks into the \
+                interrupt, where there is less noise.";
+    each_timer(note, |title, note, hertz, load| timer(setting, &title, note, hertz, load))
+}
+
+/// Returns the question about each program at each rate, by its title. The note is before the first
+/// table.
+pub fn each_timer(
+    mut note: &'static str,
+    ask: impl Fn(String, &'static str, u32, Load) -> Question,
+) -> Vec<Question> {
     let timers = LOADS.into_iter().flat_map(|(name, load)| {
         RATES.map(|hertz| {
-            let title = format!("{name}, timer of {} kHz", hertz / 1000);
-            timer(setting, &title, mem::take(&mut note), hertz, load)
+            ask(format!("{name}, timer of {} kHz", hertz / 1000), mem::take(&mut note), hertz, load)
         })
     });
     timers.collect()
+}
+
+/// Returns the command that samples by a timer, and itself runs on another CPU than the load, which
+/// has CPU 1.
+pub fn elsewhere(setting: &Setting, tool: Tool, hertz: u32) -> Vec<String> {
+    let command = by_timer(setting, tool, hertz, Filter::None, "--overhead off ");
+    words("taskset -c 0").into_iter().chain(command).collect()
 }
 
 fn slowed(setting: &Rc<Setting>, title: &str, note: &'static str, load: Load) -> Question {
@@ -92,9 +106,6 @@ pub fn under(setting: &Setting, tool: Tool, commands: &[Vec<String>], load: Load
 fn timer(setting: &Rc<Setting>, title: &str, note: &'static str, hertz: u32, load: Load) -> Question {
     let contenders = [Tool::Precise, Tool::Perf, Tool::Bpftrace, Tool::EmptyProgram];
     contenders.into_iter().fold(slowed(setting, title, note, load), |question, tool| {
-        let command = by_timer(setting, tool, hertz, Filter::None, "--overhead off ");
-        // The load has CPU 1.
-        let elsewhere = words("taskset -c 0").into_iter().chain(command).collect();
-        profiled(setting, question, load, tool, elsewhere)
+        profiled(setting, question, load, tool, elsewhere(setting, tool, hertz))
     })
 }

@@ -38,8 +38,8 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
     let unnamed = |tool| by_timer_and_cpu(setting, tool, HERTZ);
     all.push(cpu_time(setting, title, Beside::Starts(100), unnamed));
     let title = "CPU time of the profiler, each page fault sampled, all CPUs busy with them";
-    let by_fault = |tool| by_fault(setting, tool, 1, Filter::None);
-    all.push(cpu_time(setting, title, Beside::Busy(Load::Faults), by_fault));
+    let each_fault = |tool| by_fault(setting, tool, 1, Filter::None);
+    all.push(cpu_time(setting, title, Beside::Busy(Load::Faults), each_fault));
     all.extend([whole(setting), memory(setting), start(setting), answer(setting)]);
     all
 }

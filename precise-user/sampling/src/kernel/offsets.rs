@@ -92,7 +92,7 @@ fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
             .remedy(Remedy::ReportKernel)
         })
     };
-    let optional = |member: &str| btf.offset("perf_sample_data", member).unwrap_or(ABSENT);
+    let optional = |structure: &str, member: &str| btf.offset(structure, member).unwrap_or(ABSENT);
     Ok(Offsets {
         ctx_regs: required("bpf_perf_event_data_kern", "regs")?,
         ctx_data: required("bpf_perf_event_data_kern", "data")?,
@@ -100,24 +100,24 @@ fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
         event_period: required("perf_event", "hw")? + required("hw_perf_event", "sample_period")?,
         regs_ip: required("pt_regs", "ip")?,
         regs_flags: required("pt_regs", "flags")?,
-        sample_flags: optional("sample_flags"),
+        sample_flags: optional("perf_sample_data", "sample_flags"),
         raw: required("perf_sample_data", "raw")?,
         raw_data: required("perf_raw_record", "frag")? + required("perf_raw_frag", "data")?,
         tid_entry: required("perf_sample_data", "tid_entry")?,
         addr: required("perf_sample_data", "addr")?,
-        phys_addr: optional("phys_addr"),
+        phys_addr: optional("perf_sample_data", "phys_addr"),
         weight: required("perf_sample_data", "weight")?,
         data_src: required("perf_sample_data", "data_src")?,
-        data_page_size: optional("data_page_size"),
+        data_page_size: optional("perf_sample_data", "data_page_size"),
         callchain: required("perf_sample_data", "callchain")?,
         time: required("perf_sample_data", "time")?,
-        pagefault_disabled: btf.offset("task_struct", "pagefault_disabled").unwrap_or(ABSENT),
+        pagefault_disabled: optional("task_struct", "pagefault_disabled"),
         task_pid: required("task_struct", "pid")?,
         task_tgid: required("task_struct", "tgid")?,
         // Absent in kernels without cgroups.
-        task_cgroups: btf.offset("task_struct", "cgroups").unwrap_or(ABSENT),
-        unified_cgroup: btf.offset("css_set", "dfl_cgrp").unwrap_or(ABSENT),
-        cgroup_node: btf.offset("cgroup", "kn").unwrap_or(ABSENT),
-        node_id: btf.offset("kernfs_node", "id").unwrap_or(ABSENT),
+        task_cgroups: optional("task_struct", "cgroups"),
+        unified_cgroup: optional("css_set", "dfl_cgrp"),
+        cgroup_node: optional("cgroup", "kn"),
+        node_id: optional("kernfs_node", "id"),
     })
 }
