@@ -9,6 +9,12 @@ pub const ABSENT: u32 = u32::MAX;
 /// The shortest period of cpu-clock and task-clock, in nanoseconds. If the period is shorter, the
 /// kernel sets the timer to this (`perf_swevent_hrtimer`, kernel/events/core.c).
 pub const TIMER_LEAST_NS: u64 = 10_000;
+/// The flag of a task whose CPU runs the guest of a virtual machine: `PF_VCPU` of
+/// include/linux/sched.h. KVM sets it before it enters the guest, and clears it after it has
+/// handled the interrupt that ended the guest's turn (`guest_timing_enter_irqoff()`,
+/// `guest_timing_exit_irqoff()`, include/linux/kvm_host.h). So it is set while that interrupt takes
+/// a sample.
+pub const TASK_RUNS_GUEST: u32 = 1;
 /// The number of filter slots; each is one compare.
 pub const MAX_SLOTS: usize = 16;
 /// The largest number of clauses in a filter; each has its own ledger counter.
@@ -55,6 +61,8 @@ pub struct Offsets {
     pub time: u32,
     /// `task_struct.pagefault_disabled`.
     pub pagefault_disabled: u32,
+    /// `task_struct.flags`: [`TASK_RUNS_GUEST`] and others.
+    pub task_flags: u32,
     /// `task_struct.pid`: of a thread.
     pub task_pid: u32,
     /// `task_struct.tgid`: of its process.
@@ -90,6 +98,7 @@ impl Offsets {
         callchain: ABSENT,
         time: ABSENT,
         pagefault_disabled: ABSENT,
+        task_flags: ABSENT,
         task_pid: ABSENT,
         task_tgid: ABSENT,
         task_cgroups: ABSENT,
@@ -137,6 +146,9 @@ pub mod source {
     pub const UNWIND: u32 = 1 << 10;
     /// Stacks of processes that the tables do not know yet are unwound by frame pointers.
     pub const FRAME_POINTERS: u32 = 1 << 11;
+    /// The machine may run guests: a sample that is taken while one runs has the instruction
+    /// [`crate::mode::IN_GUEST`] and no data address.
+    pub const GUESTS: u32 = 1 << 12;
 }
 
 /// The destination of a sample that passes the filter: values of [`Config::mode`].
@@ -351,7 +363,7 @@ pub struct Config {
     /// The id of `pt_regs` in the kernel's type information, for programs at tracepoints.
     pub regs_type: u32,
     /// The number of frames of user space that are unwound by tables.
-    pub stack_depth: u64,
+    pub stack_depth: u32,
     /// The mask for data addresses in the map key: `!0x3f` groups by cache line.
     pub address_mask: u64,
     /// The mask for data sources or outcomes in the map key.
@@ -360,9 +372,9 @@ pub struct Config {
     pub slots: [FilterSlot; MAX_SLOTS],
 }
 
-const _: () = assert!(size_of::<Offsets>() == 24 * 4);
+const _: () = assert!(size_of::<Offsets>() == 25 * 4);
 const _: () = assert!(size_of::<FilterSlot>() == 32);
-const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 14 * 4 + 3 * 8 + 32 * MAX_SLOTS);
+const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 15 * 4 + 2 * 8 + 32 * MAX_SLOTS);
 
 impl Config {
     /// A configuration without fields, key and filter: a program with it only counts the samples
@@ -383,7 +395,7 @@ impl Config {
         own: 0,
         process_mask: 0,
         regs_type: 0,
-        stack_depth: crate::stack::MAX_FRAMES as u64,
+        stack_depth: crate::stack::MAX_FRAMES as u32,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
         slots: [FilterSlot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };

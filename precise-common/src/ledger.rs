@@ -324,6 +324,8 @@ catalogue! {
         "aggregated samples without a latency";
     NoRaw = 29, "no_raw", "no registers", Samples, Fate::Lacks(Fact::Registers),
         "aggregated samples whose raw record is missing or too short";
+    InGuest = 33, "in_guest", "in a guest", Samples, Fate::PartOf(Counter::Aggregated),
+        "a virtual machine's guest ran: no addresses";
     Streamed = 28, "streamed", "streamed", Samples, Fate::Streamed, "left to the event's ring";
     Own = 46, "own", "own", Samples, Fate::Rejected, "samples of precise itself";
     TableFull = 22, "table_full", "table full", Samples, Fate::Lost, "no free cell in the table";
@@ -437,6 +439,7 @@ mod tests {
             (30, "not_promoted"),
             (31, "lines_full"),
             (32, "promoted"),
+            (33, "in_guest"),
             (40, "stack_full"),
             (41, "stack_not_given"),
             (42, "stack_unreadable"),

@@ -1,4 +1,4 @@
-//! Whether an address belongs to the kernel.
+//! Whose code an instruction is: the kernel's, a process's, or that of a virtual machine's guest.
 
 /// The first address of the vsyscall page of x86-64, in the kernel's half of the address space.
 /// Old programs call it, and the processor runs it in user mode. The kernel maps nothing else there
@@ -6,6 +6,11 @@
 pub const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
 /// The number of low bits of an address that are the position in its page.
 const PAGE_SHIFT: u32 = 12;
+
+/// The instruction of a sample that was taken while the CPU ran a virtual machine's guest. The
+/// guest's own addresses mean nothing on its host, where other code has them. No code has this
+/// address: it is not canonical.
+pub const IN_GUEST: u64 = 0x7fff_ffff_ffff_f800;
 
 /// Returns whether an address is in the vsyscall page.
 #[inline(always)]
@@ -28,7 +33,8 @@ mod tests {
     fn one_page_of_the_upper_half_is_the_users() {
         let kernel = [1 << 63, 0xffff_8000_0000_0000, VSYSCALL - 1, VSYSCALL + 4096, u64::MAX];
         assert!(kernel.into_iter().all(in_kernel));
-        let user = [0, 0x7fff_ffff_ffff, (1 << 63) - 1, VSYSCALL, VSYSCALL + 0x400, VSYSCALL + 4095];
+        let user =
+            [0, 0x7fff_ffff_ffff, (1 << 63) - 1, IN_GUEST, VSYSCALL, VSYSCALL + 0x400, VSYSCALL + 4095];
         assert!(!user.into_iter().any(in_kernel));
     }
 }

@@ -15,7 +15,7 @@ use precise_common::{
 };
 
 use crate::{
-    read::{Facts, KernelRead, SampleContext, asks, config},
+    read::{Facts, KernelRead, SampleContext, asks, config, is_of_guest},
     table::TableOutcome,
 };
 
@@ -131,7 +131,7 @@ impl CpuCounters {
 
     /// Counts a sample that passed the filter, by its outcome.
     #[inline(always)]
-    pub fn added(&mut self, outcome: TableOutcome, cell: &CellKey, facts: &Facts) {
+    pub fn added<A: KernelRead>(&mut self, outcome: TableOutcome, cell: &CellKey, facts: &Facts) {
         match outcome {
             TableOutcome::Added => {}
             TableOutcome::Full => return self.count(Counter::TableFull),
@@ -139,7 +139,9 @@ impl CpuCounters {
         }
         self.count(Counter::Aggregated);
         self.0[Counter::PeriodAggregated.id()] += facts.period;
-        if asks!(fields, has field::ADDRESS) && facts.address == 0 {
+        if is_of_guest::<A>(facts.ip) {
+            self.count(Counter::InGuest);
+        } else if asks!(fields, has field::ADDRESS) && facts.address == 0 {
             self.count(Counter::NoAddress);
         }
         if asks!(fields, has field::DATA_SRC) && DataSource::is_na(facts.data_src) {

@@ -105,7 +105,7 @@ fn keep<A: KernelRead>(
     }
     if !A::OF_EVENT || !asks!(promote, has promote::ON) {
         let outcome = table::add(lease, &key, &facts);
-        return ledger.added(outcome, &key, &facts);
+        return ledger.added::<A>(outcome, &key, &facts);
     }
     let dropped = match lines::of(sample, &facts, ledger) {
         Some(lines::LineState::Promoted) => None,
@@ -122,7 +122,7 @@ fn keep<A: KernelRead>(
     if let (table::TableOutcome::Added, Some(id)) = (&outcome, dropped) {
         ledger.count_at(id);
     }
-    ledger.added(outcome, &key, &facts);
+    ledger.added::<A>(outcome, &key, &facts);
 }
 
 /// Handles a sample that passed the filter of a streaming run.

@@ -16,9 +16,10 @@ use aya_ebpf::{
     },
 };
 use precise_common::{
-    config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, promote, source},
+    config::{CAST_SENTINEL, TASK_RUNS_GUEST, TIMER_LEAST_NS, field, key, promote, source},
     data_src::DataSource,
     ibs::OutcomeBits,
+    mode::IN_GUEST,
     sample_bits,
 };
 
@@ -233,6 +234,12 @@ macro_rules! gated {
     };
 }
 
+/// Returns whether the instruction of [`SampleContext::ip`] says that a guest ran.
+#[inline(always)]
+pub fn is_of_guest<A: KernelRead>(ip: u64) -> bool {
+    A::OF_EVENT && asks!(source, has source::GUESTS) && ip == IN_GUEST
+}
+
 /// A sample, whose facts are read on demand.
 pub struct SampleContext<A> {
     ctx: *mut c_void,
@@ -247,7 +254,7 @@ pub struct SampleContext<A> {
 pub struct Facts {
     /// What [`SampleContext::ids`] returned.
     pub ids: u64,
-    /// Precise instruction address.
+    /// Precise instruction address, or [`IN_GUEST`].
     pub ip: u64,
     /// Number of events that the sample stands for.
     pub period: u64,
@@ -325,11 +332,13 @@ impl<A: KernelRead> SampleContext<A> {
             // writes byte after byte.
             (false, TaggedFacts::NONE)
         };
+        // First, while few values must outlive the call: it is for the task.
+        let ip = self.ip()?;
         Some(Facts {
             ids,
-            ip: self.ip()?,
+            ip,
             period: self.period(),
-            address: if asks!(fields, has field::ADDRESS) {
+            address: if asks!(fields, has field::ADDRESS) && !is_of_guest::<A>(ip) {
                 self.address_from(|| if is_tagged { record.target } else { 0 })?
             } else {
                 0
@@ -374,9 +383,36 @@ impl<A: KernelRead> SampleContext<A> {
         A::u64(self.data, config!(offsets.time))
     }
 
-    /// Returns the precise instruction address.
+    /// Returns whether the CPU ran a guest. A sample of IBS has the guest's addresses then, and one
+    /// of a timer the host's instruction at which the guest's turn ended.
+    #[inline(always)]
+    fn in_guest(&self) -> Option<bool> {
+        if !A::OF_EVENT || !asks!(source, has source::GUESTS) {
+            return Some(false);
+        }
+        let task = if A::TYPED && asks!(source, has source::PERIOD_FROM_EVENT) {
+            self.task
+        } else {
+            // SAFETY: a helper without arguments.
+            unsafe { bpf_get_current_task_btf() }.cast_const().cast()
+        };
+        Some(A::u32(task, config!(offsets.task_flags))? & TASK_RUNS_GUEST != 0)
+    }
+
+    /// Returns a fact about the data address; 0 if it is a guest's.
+    #[inline(always)]
+    fn of_host(&self, fact: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        if self.in_guest()? { Some(0) } else { fact() }
+    }
+
+    /// Returns the precise instruction address, or [`IN_GUEST`].
     #[inline(always)]
     pub fn ip(&self) -> Option<u64> {
+        if self.in_guest()? { Some(IN_GUEST) } else { self.ip_in_registers() }
+    }
+
+    #[inline(always)]
+    fn ip_in_registers(&self) -> Option<u64> {
         // The PEBS and IBS drivers put the precise IP into the registers that they pass on.
         A::u64(A::regs(self.kernel_ctx)?, config!(offsets.regs_ip))
     }
@@ -403,7 +439,7 @@ impl<A: KernelRead> SampleContext<A> {
     /// Returns the data address, or a branch's target; 0 if there is none.
     #[inline(always)]
     pub fn address(&self) -> Option<u64> {
-        self.address_from(|| self.tagged().map_or(0, |tagged| tagged.target))
+        self.of_host(|| self.address_from(|| self.tagged().map_or(0, |tagged| tagged.target)))
     }
 
     #[inline(always)]
@@ -443,13 +479,13 @@ impl<A: KernelRead> SampleContext<A> {
     /// Returns the physical data address; 0 if there is none.
     #[inline(always)]
     pub fn phys_address(&self) -> Option<u64> {
-        gated!(self, phys_addr, sample_bits::PHYS_ADDR)
+        self.of_host(|| gated!(self, phys_addr, sample_bits::PHYS_ADDR))
     }
 
     /// Returns the size of the page that contains the data address, in bytes; 0 if not known.
     #[inline(always)]
     pub fn page_size(&self) -> Option<u64> {
-        gated!(self, data_page_size, sample_bits::DATA_PAGE_SIZE)
+        self.of_host(|| gated!(self, data_page_size, sample_bits::DATA_PAGE_SIZE))
     }
 
     /// Returns the address of the kernel's call chain; 0 if there is none.

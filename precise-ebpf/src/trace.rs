@@ -98,7 +98,7 @@ pub fn fault(ctx: *mut c_void) -> u32 {
 #[inline(always)]
 fn traced<A: KernelRead>(ctx: *mut c_void) -> u32 {
     if let (Some(state), Some(row)) = (state(), ledger::row()) {
-        state.ip = SampleContext::<A>::open(ctx).ip().unwrap_or(0);
+        state.ip = SampleContext::<A>::arrived(ctx).ip().unwrap_or(0);
         state.before = *row.words();
     }
     let result = run::<A>(ctx);

@@ -205,7 +205,7 @@ fn of_process(cpu: u32, mut frame: UnwindFrame, (index, process): (u32, Process)
 #[inline(always)]
 fn walk(cpu: u32, frame: UnwindFrame, regions: u64) -> u32 {
     let Some(walk) = chain::state::<Walk>(cpu) else { return End::TooDeep as u32 };
-    let depth = config!(wide stack_depth) as u32;
+    let depth = config!(stack_depth) as u32;
     // SAFETY: in the memory of a map; only this CPU uses it. The callback has the signature that
     // the helper calls.
     let end = unsafe {

@@ -45,12 +45,12 @@ impl CpuId {
     /// Reads the first block of /proc/cpuinfo.
     pub fn parse(cpuinfo: &str) -> Self {
         let mut cpu = Self::default();
-        for line in cpuinfo.lines().take_while(|line| !line.trim().is_empty()) {
-            let Some((key, value)) = line.split_once(':') else {
-                continue;
-            };
-            let value = value.trim();
-            match key.trim() {
+        for flag in Self::flags(cpuinfo) {
+            cpu.hypervisor |= flag == "hypervisor";
+            cpu.long_mode |= flag == "lm";
+        }
+        for (key, value) in first_block(cpuinfo) {
+            match key {
                 "vendor_id" => {
                     cpu.vendor = match value {
                         "GenuineIntel" => Vendor::Intel,
@@ -62,16 +62,16 @@ impl CpuId {
                 "model" => cpu.model = value.parse().unwrap_or(0),
                 "stepping" => cpu.stepping = value.parse().unwrap_or(0),
                 "model name" => cpu.name = value.to_owned(),
-                "flags" => {
-                    for flag in value.split_ascii_whitespace() {
-                        cpu.hypervisor |= flag == "hypervisor";
-                        cpu.long_mode |= flag == "lm";
-                    }
-                }
                 _ => {}
             }
         }
         cpu
+    }
+
+    /// Returns the flags in the first block of /proc/cpuinfo.
+    pub fn flags(cpuinfo: &str) -> impl Iterator<Item = &str> {
+        let lists = first_block(cpuinfo).filter(|(key, _)| *key == "flags");
+        lists.flat_map(|(_, flags)| flags.split_ascii_whitespace())
     }
 
     /// Returns whether IBS of this CPU has errata 1238 and 1293: Zen 3, family 19h, models 00h-0Fh.
@@ -99,6 +99,12 @@ impl CpuId {
     pub fn ibs_without_hitm(&self) -> bool {
         self.vendor == Vendor::Amd && self.family == 0x19 && matches!(self.model, 0x00..=0x0f | 0x20..=0x5f)
     }
+}
+
+/// Returns the keys and values in the first block of /proc/cpuinfo.
+fn first_block(cpuinfo: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = cpuinfo.lines().take_while(|line| !line.trim().is_empty());
+    lines.filter_map(|line| line.split_once(':')).map(|(key, value)| (key.trim(), value.trim()))
 }
 
 /// A kernel version, without the suffix that distributions append.

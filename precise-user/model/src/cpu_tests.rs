@@ -49,11 +49,11 @@ fn kernel_releases_compare_by_version() {
 
 #[test]
 fn the_first_cpu_describes_all() {
-    let cpu = CpuId::parse(
-        "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 33\nmodel name\t: A CPU\n\
-         stepping\t: 2\nflags\t\t: lm ibs\n\nprocessor\t: 1\nvendor_id\t: GenuineIntel\nflags: hypervisor",
-    );
+    let cpuinfo = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 33\nmodel name\t: A CPU\n\
+         stepping\t: 2\nflags\t\t: lm ibs\n\nprocessor\t: 1\nvendor_id\t: GenuineIntel\nflags: hypervisor";
+    let cpu = CpuId::parse(cpuinfo);
     assert_eq!((cpu.vendor, cpu.family, cpu.model, cpu.stepping), (Vendor::Amd, 25, 33, 2));
     assert!(cpu.long_mode && !cpu.hypervisor && cpu.ibs_without_hitm());
     assert!(!CpuId { model: 0x11, ..cpu }.ibs_without_hitm());
+    assert!(CpuId::flags(cpuinfo).eq(["lm", "ibs"]));
 }

@@ -113,6 +113,8 @@ crate::catalogue! {
         /// The mappings that the process had before the run may not be read (missing
         /// CAP_SYS_PTRACE), and it has made none at the address since.
         MapsHidden => ("maps-hidden", "no permission"),
+        /// A virtual machine's guest ran, whose code the host cannot name.
+        Guest => ("guest", "in a guest"),
         /// Several files were mapped as code at the address in the epoch, one after the other.
         MappingReplaced => ("mapping-replaced", "mapping replaced"),
         /// The mapped file could not be opened.

@@ -242,7 +242,10 @@ impl RawValue {
                 Name::Known(id) => Self::Line(id, c.line),
                 Name::Unknown(reason) => Self::Unknown(reason),
             }),
-            Key::Ip => code(&|c| Self::Address(c.runtime_address)),
+            Key::Ip => code(&|c| match c.function {
+                Name::Unknown(Reason::Guest) => Self::Unknown(Reason::Guest),
+                _ => Self::Address(c.runtime_address),
+            }),
             Key::Module => code(&|c| name(c.module)),
             Key::Cgroup => name(row.cgroup),
             Key::Process => name(row.process),

@@ -16,6 +16,14 @@ mod tests;
 
 /// `PERF_RECORD_MISC_EXACT_IP`: the hardware marked the IP of the sample as exact.
 pub const MISC_EXACT_IP: u16 = 1 << 14;
+/// `PERF_RECORD_MISC_CPUMODE_MASK`: whose code it was.
+pub const MISC_CPUMODE: u16 = 7;
+
+/// Returns whether `header.misc` says that a guest ran (`PERF_RECORD_MISC_GUEST_KERNEL`,
+/// `PERF_RECORD_MISC_GUEST_USER`).
+pub const fn is_of_guest(misc: u16) -> bool {
+    matches!(misc & MISC_CPUMODE, 4 | 5)
+}
 
 /// `PERF_RECORD_MISC_MMAP_DATA` and `PERF_RECORD_MISC_COMM_EXEC`: the same bit, with a meaning that
 /// depends on the type.

@@ -141,6 +141,9 @@ pub struct MachineInfo {
     /// Numbers of the CPUs that the machine has, including those that are offline; empty if it is
     /// unknown.
     pub present: Vec<u32>,
+    /// Whether the machine can run the guests of virtual machines: it has KVM, or the CPU has `svm`
+    /// or `vmx`. Samples that are taken while a guest runs have no addresses.
+    pub can_run_guests: bool,
     /// Sysctls that limit sampling.
     pub sysctls: Sysctls,
     /// Facts that could not be read, one sentence each.
@@ -157,7 +160,11 @@ impl MachineInfo {
                 String::new()
             })
         };
-        let cpu = CpuId::parse(&text("/proc/cpuinfo"));
+        let cpuinfo = text("/proc/cpuinfo");
+        let cpu = CpuId::parse(&cpuinfo);
+        // KVM may be loaded later. With PVM, it needs neither SVM nor VMX.
+        let can_run_guests = root.path("/sys/module/kvm").exists()
+            || CpuId::flags(&cpuinfo).any(|flag| matches!(flag, "svm" | "vmx"));
         let host = text("/proc/sys/kernel/hostname");
         let release = text("/proc/sys/kernel/osrelease");
         let online = text("/sys/devices/system/cpu/online");
@@ -182,7 +189,7 @@ impl MachineInfo {
             cpu_id: (cpu != CpuId::default()).then(|| cpu.clone()),
         };
         let kernel = KernelVersion::parse(&release);
-        Self { machine, cpu, kernel, online, possible, present, sysctls, problems }
+        Self { machine, cpu, kernel, online, possible, present, can_run_guests, sysctls, problems }
     }
 }
 

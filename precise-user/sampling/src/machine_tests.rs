@@ -38,3 +38,18 @@ fn nodes_are_those_of_the_machine() {
     let none = MachineInfo::read(&Root("/does/not/exist".into())).machine;
     assert_eq!((none.nodes.len(), none.node_of(0)), (0, None));
 }
+
+#[test]
+fn guests_may_run_where_the_cpu_or_the_kernel_can() {
+    let can = |flags: &str, kvm: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("proc")).unwrap();
+        std::fs::write(folder.path().join("proc/cpuinfo"), format!("flags\t: lm {flags} nx\n")).unwrap();
+        if kvm {
+            std::fs::create_dir_all(folder.path().join("sys/module/kvm")).unwrap();
+        }
+        MachineInfo::read(&Root(folder.path().to_owned())).can_run_guests
+    };
+    assert!(can("svm", false) && can("vmx", false) && can("", true));
+    assert!(!can("svm_lock", false));
+}

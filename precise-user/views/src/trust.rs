@@ -358,6 +358,14 @@ fn losses(event: &EventInfo, held: Held, running: f64, coverage_remarkable: bool
             part(chainless, aggregated)
         ));
     }
+    let in_guest = ledger.counter(Counter::InGuest);
+    if in_guest > 0 {
+        say(format!(
+            "While {} of the aggregated samples were taken, a virtual machine's guest ran. They have \
+             their process and no instruction: to see into the guest, record in it.",
+            part(in_guest, aggregated)
+        ));
+    }
     if event.rates.len() > 1 {
         let times = event.rates.len() - 1;
         let (periods, frequencies) = (
@@ -450,6 +458,23 @@ mod tests {
             trust.events[0].summary,
             "precise (level 2 granted), 100.0% of samples exact; ledger closes; coverage 100.0%"
         );
+    }
+
+    #[test]
+    fn samples_of_a_guest_are_said() {
+        let mut builder = CaptureBuilder::new();
+        builder.cell().samples(1000);
+        let mut capture = builder.build();
+        capture.meta.events[0].ledger.counters.set(Counter::InGuest, 250);
+        let event = &trust(&capture).events[0];
+        assert_eq!(
+            event.findings,
+            [
+                "While 25.0% of the aggregated samples were taken, a virtual machine's guest ran. They have their process \
+             and no instruction: to see into the guest, record in it."
+            ]
+        );
+        assert!(event.ledger.iter().any(|row| row.what == "in a guest" && row.count == 250));
     }
 
     #[test]

@@ -222,10 +222,15 @@ impl Kernel {
         self.dir.join("vmlinux")
     }
 
+    /// Returns the folder of the image's modules.
+    pub fn modules(&self) -> PathBuf {
+        let lib = self.root().join("lib/modules").join(&self.release);
+        if lib.exists() { lib } else { self.root().join("usr/lib/modules").join(&self.release) }
+    }
+
     /// Returns a module of the image, unpacked; `None` if it is built into the kernel.
     pub fn module(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        let lib = self.root().join("lib/modules").join(&self.release);
-        let lib = if lib.exists() { lib } else { self.root().join("usr/lib/modules").join(&self.release) };
+        let lib = self.modules();
         // modules.dep is created only at installation; the order file of the build has every path.
         let order = fs::read_to_string(lib.join("modules.order"))?;
         let Some(line) = order.lines().find(|line| {

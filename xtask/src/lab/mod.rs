@@ -308,6 +308,7 @@ impl Bench {
             ("LAB_BIN", self.binaries.display().to_string()),
             ("PRECISE", self.precise.display().to_string()),
             ("LAB_KERNEL", kernel.series.name.to_owned()),
+            ("LAB_MODULES", kernel.modules().display().to_string()),
             ("LAB_PMU", pmu.name().to_owned()),
             ("LAB_VENDOR", pmu.vendor_name().to_owned()),
             ("LAB_TESTS", list.join(" ")),

@@ -5,6 +5,7 @@
 //! its type is an error, never a panic and never a sample with partly read fields.
 
 use bytes::{Buf, Bytes, TryGetError};
+use precise_common::mode::IN_GUEST;
 
 use super::sample_bits as bit;
 
@@ -53,6 +54,15 @@ pub struct Sample {
     /// Raw data that the driver adds (IBS: its registers), including the kernel's padding; empty if
     /// there is none.
     pub raw: Bytes,
+}
+
+impl Sample {
+    /// Returns this sample, which was taken while a guest ran, without the guest's addresses: they
+    /// mean nothing on the host. Its instruction is [`IN_GUEST`], as in a live run.
+    #[must_use]
+    pub fn in_guest(self) -> Self {
+        Self { ip: IN_GUEST, address: 0, phys_address: 0, data_page_size: 0, branches: Bytes::new(), ..self }
+    }
 }
 
 /// `PERF_SAMPLE_REGS_USER`: the registers with which a task will return to user space.

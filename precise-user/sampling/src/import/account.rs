@@ -15,8 +15,6 @@ pub(super) struct ImportAccount {
     pub samples: u64,
     /// The number of these samples that could not be decoded as their event describes them.
     pub unreadable: u64,
-    /// The number of these samples that were taken in a guest.
-    pub of_guests: u64,
     /// The number of samples that perf's own filter rejected in the kernel. They are not in the
     /// file.
     pub filtered: u64,
@@ -31,6 +29,7 @@ pub(super) struct ImportAccount {
     pub throttled: u64,
     period: u64,
     exact: u64,
+    in_guest: u64,
     no_address: u64,
     no_data_source: u64,
     no_latency: u64,
@@ -42,6 +41,7 @@ impl ImportAccount {
     pub fn keep(&mut self, facts: &KeptFacts) {
         self.period = self.period.saturating_add(facts.period);
         self.exact += u64::from(facts.key.class & Class::EXACT != 0);
+        self.in_guest += u64::from(facts.in_guest);
         self.no_address += u64::from(facts.lacks.address);
         self.no_data_source += u64::from(facts.lacks.data_source);
         self.no_latency += u64::from(facts.lacks.latency);
@@ -50,7 +50,7 @@ impl ImportAccount {
 
     /// Returns the number of samples that are in the capture.
     pub fn kept(&self) -> u64 {
-        self.samples.saturating_sub(self.unreadable).saturating_sub(self.of_guests)
+        self.samples.saturating_sub(self.unreadable)
     }
 
     /// Returns the ledger. A file does not contain the event's own counter, so there is no
@@ -58,11 +58,12 @@ impl ImportAccount {
     pub fn ledger(&self, read_format: u64) -> Ledger {
         let counters = [
             (Counter::Seen, self.samples.saturating_add(self.filtered)),
-            (Counter::Aggregated, self.samples.saturating_sub(self.unreadable)),
+            (Counter::Aggregated, self.kept()),
             (Counter::ReadFailed, self.unreadable),
             (Counter::PeriodSeen, self.period),
             (Counter::PeriodAggregated, self.period),
             (Counter::Exact, self.exact),
+            (Counter::InGuest, self.in_guest),
             (Counter::NoAddress, self.no_address),
             (Counter::NoDataSource, self.no_data_source),
             (Counter::NoLatency, self.no_latency),
@@ -83,9 +84,6 @@ impl ImportAccount {
         };
         if self.filtered > 0 {
             ledger.rejected.push(("perf's own filter, in the kernel".to_owned(), self.filtered));
-        }
-        if self.of_guests > 0 {
-            ledger.discarded.insert("samples of a guest".to_owned(), self.of_guests);
         }
         ledger
     }

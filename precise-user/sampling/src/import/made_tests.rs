@@ -6,7 +6,7 @@ use std::{io::Cursor, path::Path};
 use precise_capture::CaptureFile as _;
 use precise_common::ibs::OutcomeBits as Bits;
 use precise_common::ledger::Counter;
-use precise_model::{Capture, Chain, Dimension, Node, Outcome};
+use precise_model::{Capture, Chain, Dimension, Name, Node, Outcome, Reason};
 use precise_records::perf_data::RecordingReader;
 use precise_records::record::sample_bits as bit;
 
@@ -259,6 +259,35 @@ fn the_mode_is_what_the_kernel_recorded_and_not_a_bit_of_the_address() {
         .collect();
     modes.sort_unstable();
     assert_eq!(modes, [(0x0804_8000, false), (0xc010_0000, true), (1 << 63, true)]);
+}
+
+#[test]
+fn a_guests_samples_have_their_process_and_no_address() {
+    const GUEST_KERNEL: u16 = 4;
+    const GUEST_USER: u16 = 5;
+    let sample_type = PLAIN.sample_type | bit::ADDR;
+    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    made.mmap(7, 0x400, "/usr/bin/qemu");
+    made.sample(GUEST_KERNEL, &[0xffff_ffff_8100_0000, task(7, 8), 10, 0xffff_8880_0000_1000]);
+    made.sample(GUEST_USER, &[0x410, task(7, 8), 11, 0x1000]);
+    made.sample(USER, &[0x410, task(7, 8), 12, 0x1000]);
+    let capture = made.import();
+    let mut rows: Vec<_> = capture
+        .rows
+        .iter()
+        .map(|row| {
+            let code = &capture.code[row.code.expect("code") as usize];
+            let address = row.data.map(|id| capture.data[id as usize].runtime_address);
+            (row.measures.count, row.pid, row.kernel, code.runtime_address, code.function, address)
+        })
+        .collect();
+    rows.sort_unstable();
+    let of_host = rows.remove(0);
+    assert_eq!((of_host.0, of_host.3, of_host.5), (1, 0x410, Some(0x1000)));
+    assert_eq!(rows, [(2, 7, false, 0, Name::Unknown(Reason::Guest), None)]);
+    let ledger = &capture.meta.events[0].ledger;
+    let counters = [Counter::Aggregated, Counter::InGuest, Counter::NoAddress].map(|of| ledger.counter(of));
+    assert_eq!((counters, ledger.unaccounted()), ([3, 2, 0], 0));
 }
 
 #[test]

@@ -278,11 +278,7 @@ impl ImportRun<'_> {
         account.samples += 1;
         let Of::Chosen { index, known, branches } = of else { return Ok(()) };
         let sample = match sample::read(known, misc, body) {
-            Ok(Some(sample)) => sample,
-            Ok(None) => {
-                account.of_guests += 1;
-                return Ok(());
-            }
+            Ok(sample) => sample,
             Err(_) => {
                 account.unreadable += 1;
                 return Ok(());

@@ -18,11 +18,7 @@ use super::{
 use precise_model::{Dimension, TaggedOf};
 use precise_records::Registers;
 use precise_records::record::sample::{Sample, SampleError, decode};
-use precise_records::record::{MISC_EXACT_IP, sample_bits as bit};
-
-/// `PERF_RECORD_MISC_CPUMODE_MASK`, and the two modes of guests.
-const CPU_MODE: u16 = 7;
-const GUEST: [u16; 2] = [4, 5];
+use precise_records::record::{MISC_CPUMODE, MISC_EXACT_IP, is_of_guest, sample_bits as bit};
 
 /// The CPU of a sample whose event did not record it. It is more than any row can hold, so the row
 /// has no CPU.
@@ -44,6 +40,8 @@ pub(super) struct KeptFacts {
     pub period: u64,
     /// The latency in core cycles; 0 if it has none.
     pub latency: u32,
+    /// Whether it was taken while a guest ran, so that it has no addresses.
+    pub in_guest: bool,
     /// The expected fields that the sample lacks, for the ledger.
     pub lacks: Lacks,
     /// The call chain.
@@ -130,11 +128,10 @@ impl ImportGrouping {
     }
 }
 
-/// Decodes a sample. `Ok(None)` means a sample of a guest, whose addresses have no meaning on the
-/// host.
-pub(super) fn read(known: &ImportedEvent, misc: u16, body: Bytes) -> Result<Option<Sample>, SampleError> {
+/// Decodes a sample.
+pub(super) fn read(known: &ImportedEvent, misc: u16, body: Bytes) -> Result<Sample, SampleError> {
     let sample = decode(body, &known.attr.sample)?;
-    Ok(if GUEST.contains(&(misc & CPU_MODE)) { None } else { Some(sample) })
+    Ok(if is_of_guest(misc) { sample.in_guest() } else { sample })
 }
 
 /// Returns the call chain of a sample, as far as the sample has it.
@@ -163,7 +160,7 @@ pub(super) fn chain(
 fn of_kernel(misc: u16, ip: u64) -> bool {
     const KERNEL: u16 = 1;
     const USER: u16 = 2;
-    match misc & CPU_MODE {
+    match misc & MISC_CPUMODE {
         KERNEL => true,
         USER => false,
         _ => in_kernel(ip),
@@ -183,7 +180,8 @@ pub(super) fn facts(
     let fields = known.info.fields;
     let tagged = known.registers.and_then(|registers| Tagged::read(registers, known.no_hitm, &sample.raw));
     let derive = |of: fn(&Tagged) -> u64| tagged.as_ref().map_or(0, of);
-    let address = match (fields.address, known.attr.has(bit::ADDR)) {
+    let in_guest = is_of_guest(misc);
+    let address = match (fields.address && !in_guest, known.attr.has(bit::ADDR)) {
         (false, _) => 0,
         (true, true) => sample.address,
         (true, false) => derive(|tagged| tagged.address),
@@ -242,7 +240,7 @@ pub(super) fn facts(
     };
     let own = if known.attr.has(bit::PERIOD) { sample.period } else { known.attr.period_or_frequency };
     let lacks = Lacks {
-        address: fields.address && address == 0,
+        address: fields.address && address == 0 && !in_guest,
         data_source: fields.data_source && DataSource::is_na(data_src),
         latency: fields.latency && latency == 0,
         raw: fields.outcome && tagged.is_none(),
@@ -258,6 +256,7 @@ pub(super) fn facts(
         key,
         period: period.unwrap_or(own),
         latency,
+        in_guest,
         lacks,
         chain,
     }

@@ -112,6 +112,7 @@ fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
         callchain: required("perf_sample_data", "callchain")?,
         time: required("perf_sample_data", "time")?,
         pagefault_disabled: optional("task_struct", "pagefault_disabled"),
+        task_flags: required("task_struct", "flags")?,
         task_pid: required("task_struct", "pid")?,
         task_tgid: required("task_struct", "tgid")?,
         // Absent in kernels without cgroups.

@@ -358,7 +358,7 @@ fn marks_exact(request: &EventRequest) -> bool {
 /// Returns the constants of the program: map key, fields and filter.
 fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &MachineInfo) -> Config {
     let mut config =
-        Config { address_mask: !(plan.address_granule - 1), stack_depth: plan.depth.into(), ..Config::EMPTY };
+        Config { address_mask: !(plan.address_granule - 1), stack_depth: plan.depth, ..Config::EMPTY };
     let slot = plan.slot(&planned.request);
     // Data source and outcome share their place in a cell, so the program must read only fields
     // that the event has.
@@ -422,6 +422,9 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     }
     if encoding(&planned.request).trigger() == Trigger::Timer {
         config.source |= source::PERIOD_FROM_EVENT;
+    }
+    if machine.can_run_guests {
+        config.source |= source::GUESTS;
     }
     if let Some(lines) = plan.promoted_lines {
         config.promote = promote::ON;

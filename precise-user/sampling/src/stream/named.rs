@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use precise_common::data_src::DataSource;
-use precise_common::mode::in_kernel;
+use precise_common::mode::{IN_GUEST, in_kernel};
 
 use precise_model::{ChainEnd, CodeLocation, DataLocation, Names, Reason};
 use precise_records::Registers;
@@ -59,9 +59,9 @@ impl NamedSample<'_> {
         self.kernel_hidden && in_kernel(address)
     }
 
-    /// Returns an address as this user may see it: 0 if it must be hidden.
+    /// Returns an address as this user may see it: 0 if it must be hidden, or is a guest's.
     pub fn shown(&self, address: u64) -> u64 {
-        if self.hides(address) { 0 } else { address }
+        if self.hides(address) || address == IN_GUEST { 0 } else { address }
     }
 
     /// Returns level, snoop, TLB and lock of the access; `None` if the hardware reported none.

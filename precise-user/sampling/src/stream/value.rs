@@ -1,6 +1,7 @@
 //! The value of a field of a sample, in the words of reports.
 
 use precise_common::data_src::DataSource;
+use precise_common::mode::IN_GUEST;
 
 use super::{NamedSample, StreamField};
 use precise_model::values::Value;
@@ -60,6 +61,7 @@ impl StreamField {
             Self::Mode => text(if named.kernel() { "kernel" } else { "user" }),
             Self::Exact => Value::Flag(named.exact),
             Self::Ip if named.hides(sample.ip) => Value::Unknown(Reason::KernelHidden),
+            Self::Ip if sample.ip == IN_GUEST => Value::Unknown(Reason::Guest),
             Self::Ip => Value::Address(sample.ip),
             // Both contain addresses.
             Self::Registers | Self::Raw if named.hides(sample.ip) || named.hides(sample.address) => {

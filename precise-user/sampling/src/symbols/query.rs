@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::mapping::Mapped;
 use super::process::Processes;
-use precise_common::mode::in_kernel;
+use precise_common::mode::{IN_GUEST, in_kernel};
 use precise_model::Reason;
 
 /// A query for the code location of an instruction.
@@ -43,8 +43,11 @@ impl CodeQuery {
         Self { kernel: true, address, mapping: Err(Reason::NotRecorded), ambiguous: false }
     }
 
-    /// Creates a query for an instruction that process `pid` executed in `window`.
+    /// Creates a query for an instruction that process `pid` executed in `window`, or its guest.
     pub fn user(processes: &Processes, pid: u32, address: u64, window: &Range<u64>) -> Self {
+        if address == IN_GUEST {
+            return Self { kernel: false, address: 0, mapping: Err(Reason::Guest), ambiguous: false };
+        }
         let found = match processes.code_was_replaced(pid, address, window) {
             true => Err(Reason::MappingReplaced),
             false => processes.find_code(pid, address, window),
