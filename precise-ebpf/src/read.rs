@@ -285,18 +285,26 @@ impl<A: KernelRead> SampleContext<A> {
     #[inline(always)]
     pub fn arrived(ctx: *mut c_void) -> Self {
         let sample = Self::open(ctx);
-        if A::TYPED && asks!(source, has source::PERIOD_FROM_EVENT) { sample.with_task() } else { sample }
+        if Self::arrives_with_task() { sample.with_task() } else { sample }
+    }
+
+    /// Returns whether a sample that has [`Self::arrived`] knows its task.
+    #[inline(always)]
+    fn arrives_with_task() -> bool {
+        A::TYPED && asks!(source, has source::PERIOD_FROM_EVENT)
     }
 
     /// Returns this sample, which passed the filter, with what its key needs.
     #[inline(always)]
     pub fn kept(&self) -> Self {
         let sample = Self::of(self.ctx, self.kernel_ctx, self.data, self.task);
-        if A::TYPED && !asks!(source, has source::PERIOD_FROM_EVENT) && asks!(key, has key::CGROUP) {
-            sample.with_task()
-        } else {
-            sample
-        }
+        if !Self::arrives_with_task() && Self::needs_task() { sample.with_task() } else { sample }
+    }
+
+    /// Returns whether the key of a sample that is [`Self::kept`] needs its task.
+    #[inline(always)]
+    fn needs_task() -> bool {
+        Self::arrives_with_task() || A::TYPED && asks!(key, has key::CGROUP)
     }
 
     #[inline(always)]
@@ -332,8 +340,8 @@ impl<A: KernelRead> SampleContext<A> {
             // writes byte after byte.
             (false, TaggedFacts::NONE)
         };
-        // First, while few values must outlive the call: it is for the task.
-        let ip = self.ip()?;
+        // First, while few values must outlive a call for the task.
+        let ip = if self.in_guest(Self::needs_task)? { IN_GUEST } else { self.ip_in_registers()? };
         Some(Facts {
             ids,
             ip,
@@ -384,13 +392,14 @@ impl<A: KernelRead> SampleContext<A> {
     }
 
     /// Returns whether the CPU ran a guest. A sample of IBS has the guest's addresses then, and one
-    /// of a timer the host's instruction at which the guest's turn ended.
+    /// of a timer the host's instruction at which the guest's turn ended. `has_task` says whether
+    /// the task is known.
     #[inline(always)]
-    fn in_guest(&self) -> Option<bool> {
+    fn in_guest(&self, has_task: impl FnOnce() -> bool) -> Option<bool> {
         if !A::OF_EVENT || !asks!(source, has source::GUESTS) {
             return Some(false);
         }
-        let task = if A::TYPED && asks!(source, has source::PERIOD_FROM_EVENT) {
+        let task = if has_task() {
             self.task
         } else {
             // SAFETY: a helper without arguments.
@@ -402,13 +411,13 @@ impl<A: KernelRead> SampleContext<A> {
     /// Returns a fact about the data address; 0 if it is a guest's.
     #[inline(always)]
     fn of_host(&self, fact: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        if self.in_guest()? { Some(0) } else { fact() }
+        if self.in_guest(Self::arrives_with_task)? { Some(0) } else { fact() }
     }
 
     /// Returns the precise instruction address, or [`IN_GUEST`].
     #[inline(always)]
     pub fn ip(&self) -> Option<u64> {
-        if self.in_guest()? { Some(IN_GUEST) } else { self.ip_in_registers() }
+        if self.in_guest(Self::arrives_with_task)? { Some(IN_GUEST) } else { self.ip_in_registers() }
     }
 
     #[inline(always)]
@@ -499,7 +508,7 @@ impl<A: KernelRead> SampleContext<A> {
     /// those in the initial one.
     #[inline(always)]
     pub fn pid_tid(&self) -> Option<u64> {
-        self.pid_tid_from(|| A::TYPED && asks!(source, has source::PERIOD_FROM_EVENT))
+        self.pid_tid_from(Self::arrives_with_task)
     }
 
     /// `has_task` says whether the task is known.
@@ -537,9 +546,7 @@ impl<A: KernelRead> SampleContext<A> {
             || asks!(key, has key::TID)
             || asks!(promote, has promote::ON)
         {
-            self.pid_tid_from(|| {
-                A::TYPED && (asks!(source, has source::PERIOD_FROM_EVENT) || asks!(key, has key::CGROUP))
-            })
+            self.pid_tid_from(Self::needs_task)
         } else {
             Some(0)
         }

@@ -35,6 +35,7 @@ const PAGE_FAULTS: Encoding = Encoding {
     config3: 0,
     exclude_user: false,
     exclude_kernel: false,
+    exclude_guest: false,
 };
 
 #[test]

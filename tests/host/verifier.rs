@@ -95,7 +95,7 @@ fn guests_cost_where_they_may_run() -> Result<()> {
         let (none, one) = (none?, one?);
         say(&format!("{path:?}: {none} instructions for guests without a filter, {one} with one term"));
         // At the tracepoints of page faults, no guest runs.
-        let most = if path == ReadPath::Fault { (0, 0) } else { (26, 42) };
+        let most = if path == ReadPath::Fault { (0, 0) } else { (30, 46) };
         assert!(none <= most.0 && one <= most.1, "{path:?}: {none} and {one} instructions for guests");
     }
     Ok(())

@@ -14,6 +14,8 @@ use super::tool::Tool;
 
 /// How long a profiler may take to end after SIGINT.
 const END: Duration = Duration::from_secs(120);
+/// After which time it is interrupted once more: bpftrace 0.17 has missed a signal.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// A profiler that samples.
 pub struct Running(KillOnDrop);
@@ -69,9 +71,13 @@ impl Running {
     /// Returns an error if it does not end.
     pub fn interrupt(mut self) -> Result<Duration> {
         let begin = Instant::now();
-        // SAFETY: the child has not been waited for, so the process id is its own.
-        unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGINT) };
+        let mut asked = None;
         while begin.elapsed() < END {
+            if asked.is_none_or(|at: Instant| at.elapsed() >= AGAIN) {
+                asked = Some(Instant::now());
+                // SAFETY: the child has not been waited for, so the process id is its own.
+                unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGINT) };
+            }
             if let Some(status) = self.0.try_wait()? {
                 let took = begin.elapsed();
                 // A filter that rejects every sample is what some questions are about.

@@ -1,7 +1,7 @@
 # A host of KVM guests: samples that are taken while a guest runs have the process that runs it, and neither the host's instruction nor
 # the guest's. (The guest here is one in a guest: QEMU emulates SVM.)
 # pmu: zen4 none
-# timeout: 120
+# timeout: 200
 . "$LAB_DIR/guest/lib.sh"
 
 # The lab's kernels are not installed, so nothing knows the order of their modules.
@@ -24,20 +24,18 @@ checked() { # NAME
 	expect "$1: ledger closes" "$(said "$1" trust closes)" true
 }
 
-precise_record timer -e cpu-clock -c 1000000 --by ip,process -- "$guest" 1
+# The chain is that of the process: who asked KVM to run the guest.
+precise_record timer -e cpu-clock -c 1000000 -g -- "$guest" 1
 checked timer
 said timer findings | grep "a virtual machine's guest ran" || fail "no finding says whose samples these are"
+"$PRECISE" report -i timer.parquet --call-graph >chains.txt
+grep -A2 '^\[in a guest\]: ' chains.txt
+grep -A2 '^\[in a guest\]: ' chains.txt | grep -qE 'called by .* (__GI___)?ioctl$' || fail "the guest was not run by ioctl"
 if [ "$LAB_VENDOR" = amd ]; then
 	timed
 	precise_record ops -a -e ibs_op// -c 100000 --by ip,process -- "$guest" 1
 	checked ops
 fi
-
-# The chain is that of the process: who asked KVM to run the guest.
-precise_record chains -e cpu-clock -c 1000000 -g -- "$guest" 1
-"$PRECISE" report -i chains.parquet --call-graph >chains.txt
-grep -A2 '^\[in a guest\]: ' chains.txt
-grep -A2 '^\[in a guest\]: ' chains.txt | grep -qE 'called by .* (__GI___)?ioctl$' || fail "the guest was not run by ioctl"
 
 # One by one, and what perf recorded of the same, which says of each sample whether a guest ran: since Linux 6.13 only if asked (G).
 "$PRECISE" script -e cpu-clock -c 1000000 -- "$guest" 1 >script.txt 2>script.err || { cat script.err; fail "precise script"; }

@@ -26,6 +26,8 @@ pub struct Encoding {
     pub exclude_user: bool,
     /// Whether counting excludes the kernel.
     pub exclude_kernel: bool,
+    /// Whether counting excludes the guests of virtual machines.
+    pub exclude_guest: bool,
 }
 
 impl Encoding {
@@ -386,6 +388,7 @@ pub fn attributes(request: &OpenRequest) -> raw::perf_event_attr {
     attr.set_disabled(1);
     attr.set_exclude_user(encoding.exclude_user.into());
     attr.set_exclude_kernel(encoding.exclude_kernel.into());
+    attr.set_exclude_guest(encoding.exclude_guest.into());
     if wanted.monotonic {
         attr.set_use_clockid(1);
         attr.clockid = libc::CLOCK_MONOTONIC;

@@ -108,6 +108,16 @@ pub struct EventRequest {
 }
 
 impl EventRequest {
+    /// Returns whether the event is of a core's own PMU. Such an event does not count while a guest
+    /// runs, as with perf.
+    ///
+    /// On newer kernels (7.3, not 6.18), one that does keeps virtual machines with a mediated PMU
+    /// from starting, and cannot be opened beside them (`perf_create_mediated_pmu()`,
+    /// kernel/events/core.c). IBS is not mediated, and refuses to exclude guests.
+    pub fn is_of_core(&self) -> bool {
+        self.pmu == "cpu" || self.cpus.is_some()
+    }
+
     /// Returns whether every IP is exact at any level of `precise_ip`.
     pub fn exact_ip(&self) -> bool {
         matches!(self.exactness, Exactness::Nature | Exactness::Ibs)

@@ -347,6 +347,7 @@ fn encoding(request: &EventRequest) -> Encoding {
         config3: request.config3,
         exclude_user: request.exclude_user,
         exclude_kernel: request.exclude_kernel,
+        exclude_guest: request.is_of_core(),
     }
 }
 

@@ -218,6 +218,21 @@ fn samples_do_not_carry_what_the_program_finds_elsewhere() {
 }
 
 #[test]
+fn only_events_of_the_cores_leave_guests_out() {
+    let excludes = |tree: Tree, event: &str| {
+        let plan = planned(tree, |plan| plan.event(event)).0;
+        encoding(&plan.events[0].request).exclude_guest
+    };
+    for event in ["cycles", "r20d1", "cache-misses", "loads"] {
+        assert!(excludes(fixture::icx(), event), "{event}");
+    }
+    assert!(excludes(fixture::adl(), "cpu_atom/mem-loads/"));
+    for event in ["cpu-clock", "page-faults", "loads", "ibs_fetch//"] {
+        assert!(!excludes(fixture::zen4(), event), "{event}");
+    }
+}
+
+#[test]
 fn targets_become_scopes() {
     let scopes_of = |target: Target, command| {
         let mut plan = planned(fixture::vm(), |plan| plan.event("page-faults").cpus(vec![1, 3])).0;
