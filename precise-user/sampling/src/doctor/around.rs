@@ -67,6 +67,19 @@ pub(super) fn host(state: &MachineState) -> Check {
     Check::new("virtualisation", CheckStatus::Passed, product, reason)
 }
 
+/// Says what samples of virtual machines have, where these may run.
+pub(super) fn guests(state: &MachineState) -> Option<Check> {
+    state.machine.can_run_guests.then(|| {
+        Check::new(
+            "guests",
+            CheckStatus::Passed,
+            "may run here",
+            "a sample taken while a virtual machine's guest runs has its process and no instruction; for \
+             these, record in the guest",
+        )
+    })
+}
+
 /// Checks BPF, and what prevents programs from reading kernel memory.
 pub(super) fn bpf(state: &MachineState) -> Vec<Check> {
     let call = match state.around.bpf {

@@ -25,7 +25,9 @@ pub struct Diagnosis {
 
 /// Runs every check that decides whether precise sampling can be expected.
 pub fn examine(state: &MachineState) -> Diagnosis {
-    let mut checks = vec![cpu(state), around::host(state), kernel(state), btf(state)];
+    let mut checks = vec![cpu(state), around::host(state)];
+    checks.extend(around::guests(state));
+    checks.extend([kernel(state), btf(state)]);
     checks.extend(around::bpf(state));
     checks.extend([pmu(state), around::record_unit(state), level(state), rights(state)]);
     checks.extend(around::process(state));

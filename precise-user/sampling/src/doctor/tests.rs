@@ -97,6 +97,18 @@ fn a_switch_of_the_firmware_is_told_from_a_cpu_without_it() {
 }
 
 #[test]
+fn a_host_of_virtual_machines_is_told_what_their_samples_have() {
+    let guests = |flags: &str| {
+        let cpu =
+            format!("vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t: 17\nflags\t: fpu lm {flags}");
+        let diagnosis = diagnosis(&ready(Tree::new(&cpu, "6.12.0")));
+        diagnosis.checks.into_iter().find(|check| check.name == "guests")
+    };
+    assert!(guests("svm").unwrap().reason.contains("no instruction"));
+    assert_eq!(guests(""), None);
+}
+
+#[test]
 fn what_restricts_samples_is_found() {
     let tree = ready(fixture::skl())
         .file("/sys/kernel/security/lockdown", "none integrity [confidentiality]")
