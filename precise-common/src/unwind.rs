@@ -205,6 +205,8 @@ pub mod region {
     pub const FRAME_POINTERS: u32 = 2;
     /// The file has no table, or one that cannot be read, or there is no room for it.
     pub const NO_TABLE: u32 = 3;
+    /// As [`NOT_YET`]; until then, frame pointers are followed.
+    pub const GUESSED: u32 = 4;
 }
 
 /// One executable mapping of a process.
@@ -223,6 +225,12 @@ pub struct Region {
     pub first: u32,
     /// What is known about the code; see [`region`].
     pub kind: u32,
+}
+
+impl Region {
+    /// All of user space, as code that nobody has looked at yet.
+    pub const GUESSED: Self =
+        Self { start: 0, end: 1 << 63, bias: 0, pages: 0, first: 0, kind: region::GUESSED };
 }
 
 const _: () = assert!(size_of::<Process>() == 16);
@@ -477,6 +485,13 @@ pub fn find_rule(memory: &impl Memory, region: &Region, address: u64) -> Option<
 /// Returns why there is no caller.
 #[inline(always)]
 pub fn step(memory: &impl Memory, regions: u64, frame: &mut UnwindFrame) -> Result<(), End> {
+    // Whatever a guess ends with says nothing about the code.
+    known_step(memory, regions, frame)
+        .map_err(|end| if frame.region.kind == region::GUESSED { End::NotYet } else { end })
+}
+
+#[inline(always)]
+fn known_step(memory: &impl Memory, regions: u64, frame: &mut UnwindFrame) -> Result<(), End> {
     // A call may be the last instruction of its function, so that the return address belongs to
     // the next one.
     let pc = frame.ip.wrapping_sub(1 - (frame.exact & 1));
@@ -489,6 +504,11 @@ pub fn step(memory: &impl Memory, regions: u64, frame: &mut UnwindFrame) -> Resu
             find_rule(memory, &frame.region, address).ok_or(End::NoTable)?
         }
         region::FRAME_POINTERS => return by_frame_pointer(memory, frame),
+        region::GUESSED => {
+            // A table from here on would take a guess for a fact.
+            frame.region = Region::GUESSED;
+            return by_frame_pointer(memory, frame);
+        }
         region::NOT_YET => return Err(End::NotYet),
         _ => return Err(End::NoTable),
     };
@@ -698,6 +718,21 @@ mod tests {
         caller.exact = 0;
         assert_eq!(step(&made(), span::pack(0, 4), &mut caller), Ok(()), "the call is in the row before");
         assert_eq!(caller.sp, STACK + 8);
+    }
+
+    #[test]
+    fn a_guess_stays_a_guess() {
+        // From code that nobody has looked at yet into code that has a table: rbp leads from frame
+        // to frame, and no rule of the table is followed.
+        let mut guess = UnwindFrame { region: Region::GUESSED, ..frame(0x100, STACK + 16) };
+        step(&made(), span::pack(0, 4), &mut guess).unwrap();
+        assert_eq!((guess.ip, guess.sp, guess.bp), (TEXT + 3, STACK + 32, TEXT + 2));
+        assert_eq!(guess.region, Region::GUESSED);
+        // What it ends with is no fact about the code: neither a root nor an address without code.
+        for (ip, bp) in [(TEXT + 0x400, 0), (TEXT + 0x100, 1), (1 << 63, STACK + 16)] {
+            let mut guess = UnwindFrame { ip, bp, ..guess };
+            assert_eq!(step(&made(), span::pack(0, 4), &mut guess), Err(End::NotYet));
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use aya_ebpf::helpers::{
 use precise_common::{
     config::{CONSTANT_WIDE, Config, FilterSlot, MAX_SLOTS, QuestionTest, compare, operand},
     ledger::Counter,
-    mode::in_kernel,
+    mode::{IN_GUEST, in_kernel},
 };
 
 use crate::{
@@ -119,8 +119,21 @@ fn compares<const I: usize>(value: u64) -> bool {
     }
 }
 
+/// Returns whether slot `I` asks for what a guest has of its own.
+#[inline(always)]
+fn asks_for_place<const I: usize>() -> bool {
+    slot!(I, operand is operand::IP)
+        || slot!(I, operand is operand::KERNEL)
+        || slot!(I, operand is operand::ADDRESS)
+        || slot!(I, operand is operand::PHYS_ADDRESS)
+        || slot!(I, operand is operand::PAGE_SIZE)
+}
+
 #[inline(always)]
 fn value<A: KernelRead, const I: usize>(sample: &SampleContext<A>) -> Option<u64> {
+    if SampleContext::<A>::guests_may_run() && asks_for_place::<I>() && sample.arrived_in_guest()? {
+        return Some(if slot!(I, operand is operand::IP) { IN_GUEST } else { 0 });
+    }
     Some(if slot!(I, operand is operand::IP) {
         sample.ip()?
     } else if slot!(I, operand is operand::ADDRESS) {

@@ -234,10 +234,10 @@ macro_rules! gated {
     };
 }
 
-/// Returns whether the instruction of [`SampleContext::ip`] says that a guest ran.
+/// Returns whether [`Facts::ip`] says that a guest ran.
 #[inline(always)]
 pub fn is_of_guest<A: KernelRead>(ip: u64) -> bool {
-    A::OF_EVENT && asks!(source, has source::GUESTS) && ip == IN_GUEST
+    SampleContext::<A>::guests_may_run() && ip == IN_GUEST
 }
 
 /// A sample, whose facts are read on demand.
@@ -298,13 +298,19 @@ impl<A: KernelRead> SampleContext<A> {
     #[inline(always)]
     pub fn kept(&self) -> Self {
         let sample = Self::of(self.ctx, self.kernel_ctx, self.data, self.task);
-        if !Self::arrives_with_task() && Self::needs_task() { sample.with_task() } else { sample }
+        if !Self::arrives_with_task() && Self::groups_by_cgroup() { sample.with_task() } else { sample }
     }
 
-    /// Returns whether the key of a sample that is [`Self::kept`] needs its task.
+    /// Returns whether a sample that is [`Self::kept`] knows its task.
     #[inline(always)]
-    fn needs_task() -> bool {
-        Self::arrives_with_task() || A::TYPED && asks!(key, has key::CGROUP)
+    fn is_kept_with_task() -> bool {
+        Self::arrives_with_task() || Self::groups_by_cgroup()
+    }
+
+    /// Returns whether the key needs the task, for its cgroup.
+    #[inline(always)]
+    fn groups_by_cgroup() -> bool {
+        A::TYPED && asks!(key, has key::CGROUP)
     }
 
     #[inline(always)]
@@ -341,7 +347,7 @@ impl<A: KernelRead> SampleContext<A> {
             (false, TaggedFacts::NONE)
         };
         // First, while few values must outlive a call for the task.
-        let ip = if self.in_guest(Self::needs_task)? { IN_GUEST } else { self.ip_in_registers()? };
+        let ip = if self.in_guest(Self::is_kept_with_task)? { IN_GUEST } else { self.ip()? };
         Some(Facts {
             ids,
             ip,
@@ -391,12 +397,24 @@ impl<A: KernelRead> SampleContext<A> {
         A::u64(self.data, config!(offsets.time))
     }
 
-    /// Returns whether the CPU ran a guest. A sample of IBS has the guest's addresses then, and one
-    /// of a timer the host's instruction at which the guest's turn ended. `has_task` says whether
-    /// the task is known.
+    /// Returns whether guests may run where the samples are taken.
+    #[inline(always)]
+    pub fn guests_may_run() -> bool {
+        A::OF_EVENT && asks!(source, has source::GUESTS)
+    }
+
+    /// Returns whether the CPU ran a guest when a sample [`Self::arrived`]. One of IBS has the
+    /// guest's addresses then, and one of a timer the host's instruction at which the guest's turn
+    /// ended.
+    #[inline(always)]
+    pub fn arrived_in_guest(&self) -> Option<bool> {
+        self.in_guest(Self::arrives_with_task)
+    }
+
+    /// `has_task` says whether the task is known.
     #[inline(always)]
     fn in_guest(&self, has_task: impl FnOnce() -> bool) -> Option<bool> {
-        if !A::OF_EVENT || !asks!(source, has source::GUESTS) {
+        if !Self::guests_may_run() {
             return Some(false);
         }
         let task = if has_task() {
@@ -408,20 +426,10 @@ impl<A: KernelRead> SampleContext<A> {
         Some(A::u32(task, config!(offsets.task_flags))? & TASK_RUNS_GUEST != 0)
     }
 
-    /// Returns a fact about the data address; 0 if it is a guest's.
-    #[inline(always)]
-    fn of_host(&self, fact: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        if self.in_guest(Self::arrives_with_task)? { Some(0) } else { fact() }
-    }
-
-    /// Returns the precise instruction address, or [`IN_GUEST`].
+    /// Returns the precise instruction address; where a guest ran, it says nothing about the host's
+    /// code.
     #[inline(always)]
     pub fn ip(&self) -> Option<u64> {
-        if self.in_guest(Self::arrives_with_task)? { Some(IN_GUEST) } else { self.ip_in_registers() }
-    }
-
-    #[inline(always)]
-    fn ip_in_registers(&self) -> Option<u64> {
         // The PEBS and IBS drivers put the precise IP into the registers that they pass on.
         A::u64(A::regs(self.kernel_ctx)?, config!(offsets.regs_ip))
     }
@@ -445,10 +453,11 @@ impl<A: KernelRead> SampleContext<A> {
         if A::OF_EVENT && ibs::read::<A>(self.ctx, &mut tagged) { Some(tagged) } else { None }
     }
 
-    /// Returns the data address, or a branch's target; 0 if there is none.
+    /// Returns the data address, or a branch's target; 0 if there is none. Where a guest ran, it is
+    /// the guest's.
     #[inline(always)]
     pub fn address(&self) -> Option<u64> {
-        self.of_host(|| self.address_from(|| self.tagged().map_or(0, |tagged| tagged.target)))
+        self.address_from(|| self.tagged().map_or(0, |tagged| tagged.target))
     }
 
     #[inline(always)]
@@ -485,16 +494,17 @@ impl<A: KernelRead> SampleContext<A> {
         Some(if asks!(source, has source::STORES) { DataSource::as_store(word) } else { word })
     }
 
-    /// Returns the physical data address; 0 if there is none.
+    /// Returns the physical data address; 0 if there is none. Where a guest ran, it is the guest's.
     #[inline(always)]
     pub fn phys_address(&self) -> Option<u64> {
-        self.of_host(|| gated!(self, phys_addr, sample_bits::PHYS_ADDR))
+        gated!(self, phys_addr, sample_bits::PHYS_ADDR)
     }
 
-    /// Returns the size of the page that contains the data address, in bytes; 0 if not known.
+    /// Returns the size of the page that contains the data address, in bytes; 0 if not known. Where
+    /// a guest ran, it is that of another page.
     #[inline(always)]
     pub fn page_size(&self) -> Option<u64> {
-        self.of_host(|| gated!(self, data_page_size, sample_bits::DATA_PAGE_SIZE))
+        gated!(self, data_page_size, sample_bits::DATA_PAGE_SIZE)
     }
 
     /// Returns the address of the kernel's call chain; 0 if there is none.
@@ -546,7 +556,7 @@ impl<A: KernelRead> SampleContext<A> {
             || asks!(key, has key::TID)
             || asks!(promote, has promote::ON)
         {
-            self.pid_tid_from(Self::needs_task)
+            self.pid_tid_from(Self::is_kept_with_task)
         } else {
             Some(0)
         }

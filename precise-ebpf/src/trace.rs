@@ -21,6 +21,7 @@ use aya_log_ebpf::info;
 use precise_common::{
     config::MAX_CLAUSES,
     ledger::{Counter, Fate, LedgerUnit, WORDS, rejected},
+    mode::IN_GUEST,
     trace::CpuLog,
 };
 use precise_ebpf::{
@@ -98,7 +99,9 @@ pub fn fault(ctx: *mut c_void) -> u32 {
 #[inline(always)]
 fn traced<A: KernelRead>(ctx: *mut c_void) -> u32 {
     if let (Some(state), Some(row)) = (state(), ledger::row()) {
-        state.ip = SampleContext::<A>::arrived(ctx).ip().unwrap_or(0);
+        let sample = SampleContext::<A>::arrived(ctx);
+        let in_guest = sample.arrived_in_guest() == Some(true);
+        state.ip = if in_guest { IN_GUEST } else { sample.ip().unwrap_or(0) };
         state.before = *row.words();
     }
     let result = run::<A>(ctx);

@@ -18,7 +18,7 @@ use aya_ebpf::{
 use precise_common::{
     config::source,
     stack::CONTEXT_USER,
-    unwind::{self, End, Memory, Process, Region, Rule, UnwindFrame, program, region},
+    unwind::{self, End, Memory, Process, Region, Rule, UnwindFrame, program},
 };
 
 use crate::{
@@ -181,8 +181,7 @@ fn of_stranger(cpu: u32, frame: UnwindFrame) -> u32 {
     if !asks!(source, has source::FRAME_POINTERS) {
         return leaf(cpu, frame.ip, End::NotYet);
     }
-    let everything = Region { end: 1 << 63, kind: region::FRAME_POINTERS, ..Region::default() };
-    walk(cpu, UnwindFrame { region: everything, ..frame }, 0);
+    walk(cpu, UnwindFrame { region: Region::GUESSED, ..frame }, 0);
     End::NotYet as u32
 }
 

@@ -66,7 +66,7 @@ fn a_filter_costs_what_it_uses() -> Result<()> {
         // which takes two calls to read the instruction from the registers.
         assert!(one - none <= 92, "one term takes {} instructions", one - none);
         assert!(one <= 427, "a program with one term takes {one} instructions");
-        assert!(two - one <= 55, "the second term takes {} instructions", two - one);
+        assert!(two - one <= 56, "the second term takes {} instructions", two - one);
         // Four of them tell the vsyscall page from the kernel.
         assert!(none <= 336, "a program without a filter takes {none} instructions");
         assert!(all - none <= 16 * (one - none), "16 terms take {}", all - none);
@@ -95,7 +95,7 @@ fn guests_cost_where_they_may_run() -> Result<()> {
         let (none, one) = (none?, one?);
         say(&format!("{path:?}: {none} instructions for guests without a filter, {one} with one term"));
         // At the tracepoints of page faults, no guest runs.
-        let most = if path == ReadPath::Fault { (0, 0) } else { (30, 46) };
+        let most = if path == ReadPath::Fault { (0, 0) } else { (30, 49) };
         assert!(none <= most.0 && one <= most.1, "{path:?}: {none} and {one} instructions for guests");
     }
     Ok(())
@@ -258,7 +258,7 @@ fn unwinding_is_accepted_and_cheap_to_verify() -> Result<()> {
                 "{path:?}, source {source:#x}: {left} instructions, {verified} verified, loaded in {} ms",
                 begun.elapsed().as_millis()
             ));
-            assert!(left <= 1500 && verified <= 60_000, "{path:?} {source:#x}: {left} {verified}");
+            assert!(left <= 1515 && verified <= 60_000, "{path:?} {source:#x}: {left} {verified}");
         }
     }
     Ok(())

@@ -7,7 +7,7 @@
 use bytes::{Buf, Bytes, TryGetError};
 use precise_common::mode::IN_GUEST;
 
-use super::sample_bits as bit;
+use super::{is_of_guest, sample_bits as bit};
 
 /// A sample as the kernel wrote it. Fields that its event did not request are zero, or `None` if
 /// zero has a meaning.
@@ -57,10 +57,14 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns this sample, which was taken while a guest ran, without the guest's addresses: they
-    /// mean nothing on the host. Its instruction is [`IN_GUEST`], as in a live run.
+    /// Returns this sample, of a record with this `header.misc`, as the host sees it: while a guest
+    /// ran, without the guest's addresses, which mean nothing there, and with [`IN_GUEST`] as its
+    /// instruction, as in a live run.
     #[must_use]
-    pub fn in_guest(self) -> Self {
+    pub fn on_host(self, misc: u16) -> Self {
+        if !is_of_guest(misc) {
+            return self;
+        }
         Self { ip: IN_GUEST, address: 0, phys_address: 0, data_page_size: 0, branches: Bytes::new(), ..self }
     }
 }

@@ -130,8 +130,7 @@ impl ImportGrouping {
 
 /// Decodes a sample.
 pub(super) fn read(known: &ImportedEvent, misc: u16, body: Bytes) -> Result<Sample, SampleError> {
-    let sample = decode(body, &known.attr.sample)?;
-    Ok(if is_of_guest(misc) { sample.in_guest() } else { sample })
+    Ok(decode(body, &known.attr.sample)?.on_host(misc))
 }
 
 /// Returns the call chain of a sample, as far as the sample has it.

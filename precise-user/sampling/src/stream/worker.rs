@@ -28,7 +28,7 @@ use precise_model::{CodeLocation, DataLocation, Name, Names, Reason};
 use precise_records::Registers;
 use precise_records::order::TimeOrder;
 use precise_records::record::sample::{Sample, SampleLayout, decode};
-use precise_records::record::{IdentifiedRecord, MISC_EXACT_IP, is_of_guest};
+use precise_records::record::{IdentifiedRecord, MISC_EXACT_IP};
 
 /// The number of samples that are symbolized together.
 const CHUNK: usize = 4096;
@@ -203,7 +203,7 @@ impl<S: Sink> Worker<S> {
             for Taken { misc, body } in samples {
                 match decode(body, layout) {
                     Ok(sample) => {
-                        let mut sample = if is_of_guest(misc) { sample.in_guest() } else { sample };
+                        let mut sample = sample.on_host(misc);
                         if *stores {
                             sample.data_src = sample.data_src.map(DataSource::as_store);
                         }

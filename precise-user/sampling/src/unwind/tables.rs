@@ -310,16 +310,57 @@ fn has_file(map: &CodeMapping<Known>) -> bool {
 fn region_of(map: &CodeMapping<Known>, made: &FxHashMap<ContentId, Made>, fallback: Fallback) -> Region {
     let (start, end) = (map.mapping.start, map.mapping.end);
     let plain = |kind| Region { start, end, kind, ..Region::default() };
-    let none = if fallback.frame_pointers { region::FRAME_POINTERS } else { region::NO_TABLE };
+    let (none, not_yet) = if fallback.frame_pointers {
+        (region::FRAME_POINTERS, region::GUESSED)
+    } else {
+        (region::NO_TABLE, region::NOT_YET)
+    };
     match map.known {
-        None if has_file(map) => plain(region::NOT_YET),
+        None if has_file(map) => plain(not_yet),
         // Code that a compiler made at run time.
         None => plain(none),
         Some(Known::Nothing) => plain(region::NO_TABLE),
         Some(Known::File(file)) => match made.get(&file.content) {
-            None => plain(region::NOT_YET),
+            None => plain(not_yet),
             Some(Made::Table(installed)) => installed.region(start, end, file.bias),
             Some(Made::FramePointers | Made::Nothing) => plain(none),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbols::mapping::Mapping;
+
+    #[test]
+    fn what_nobody_has_looked_at_is_guessed_if_guesses_are_wanted() {
+        let of = |kind, known, frame_pointers| {
+            let mapping = Mapping {
+                start: 0x1000,
+                end: 0x3000,
+                page_offset: 0,
+                executable: true,
+                writable: false,
+                kind,
+                image: None,
+                since: 0,
+            };
+            let region = region_of(
+                &CodeMapping { mapping, known },
+                &FxHashMap::default(),
+                Fallback { frame_pointers },
+            );
+            assert_eq!((region.start, region.end), (0x1000, 0x3000));
+            region.kind
+        };
+        for (kind, known, guessed, otherwise) in [
+            (MapKind::File, None, region::GUESSED, region::NOT_YET),
+            (MapKind::Vdso, None, region::GUESSED, region::NOT_YET),
+            (MapKind::Anon, None, region::FRAME_POINTERS, region::NO_TABLE),
+            (MapKind::File, Some(Known::Nothing), region::NO_TABLE, region::NO_TABLE),
+        ] {
+            assert_eq!((of(kind, known, true), of(kind, known, false)), (guessed, otherwise), "{kind:?}");
+        }
     }
 }
