@@ -13,11 +13,11 @@ use aya_ebpf::helpers::{
 use precise_common::{
     config::{CONSTANT_WIDE, Config, FilterSlot, MAX_SLOTS, QuestionTest, compare, operand},
     ledger::Counter,
-    mode::{IN_GUEST, in_kernel},
+    mode::in_kernel,
 };
 
 use crate::{
-    read::{KernelRead, SampleContext, asks, constant},
+    read::{KernelRead, SampleContext, asks, constant, guests_may_run},
     watched,
 };
 
@@ -119,26 +119,33 @@ fn compares<const I: usize>(value: u64) -> bool {
     }
 }
 
-/// Returns whether slot `I` asks for what a guest has of its own.
-#[inline(always)]
-fn asks_for_place<const I: usize>() -> bool {
-    slot!(I, operand is operand::IP)
-        || slot!(I, operand is operand::KERNEL)
-        || slot!(I, operand is operand::ADDRESS)
-        || slot!(I, operand is operand::PHYS_ADDRESS)
-        || slot!(I, operand is operand::PAGE_SIZE)
-}
-
 #[inline(always)]
 fn value<A: KernelRead, const I: usize>(sample: &SampleContext<A>) -> Option<u64> {
-    if SampleContext::<A>::guests_may_run() && asks_for_place::<I>() && sample.arrived_in_guest()? {
-        return Some(if slot!(I, operand is operand::IP) { IN_GUEST } else { 0 });
-    }
-    Some(if slot!(I, operand is operand::IP) {
+    let of_place = if slot!(I, operand is operand::IP) {
         sample.ip()?
     } else if slot!(I, operand is operand::ADDRESS) {
         sample.address()?
-    } else if slot!(I, operand is operand::LATENCY) {
+    } else if slot!(I, operand is operand::KERNEL) {
+        in_kernel(sample.ip()?) as u64
+    } else if slot!(I, operand is operand::PHYS_ADDRESS) {
+        sample.phys_address()?
+    } else if slot!(I, operand is operand::PAGE_SIZE) {
+        sample.page_size()?
+    } else {
+        return value_anywhere::<A, I>(sample);
+    };
+    if !guests_may_run::<A>() {
+        return Some(of_place);
+    }
+    // Once, because the code for it is in each slot.
+    let guest = sample.guest()?;
+    Some(if slot!(I, operand is operand::IP) { guest.host_ip(of_place) } else { guest.host_fact(of_place) })
+}
+
+/// Returns a value that means the same while a guest runs.
+#[inline(always)]
+fn value_anywhere<A: KernelRead, const I: usize>(sample: &SampleContext<A>) -> Option<u64> {
+    Some(if slot!(I, operand is operand::LATENCY) {
         sample.latency()? as u64
     } else if slot!(I, operand is operand::DATA_SRC) {
         sample.data_src()?
@@ -149,12 +156,6 @@ fn value<A: KernelRead, const I: usize>(sample: &SampleContext<A>) -> Option<u64
     } else if slot!(I, operand is operand::CPU) {
         // SAFETY: a helper without arguments.
         unsafe { bpf_get_smp_processor_id() as u64 }
-    } else if slot!(I, operand is operand::KERNEL) {
-        in_kernel(sample.ip()?) as u64
-    } else if slot!(I, operand is operand::PHYS_ADDRESS) {
-        sample.phys_address()?
-    } else if slot!(I, operand is operand::PAGE_SIZE) {
-        sample.page_size()?
     } else if slot!(I, operand is operand::UID) {
         bpf_get_current_uid_gid() & 0xffff_ffff
     } else if slot!(I, operand is operand::GID) {

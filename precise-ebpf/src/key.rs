@@ -7,7 +7,7 @@ use precise_common::{
     mode::in_kernel,
 };
 
-use crate::read::{Facts, KernelRead, SampleContext, asks, config, is_of_guest};
+use crate::read::{Facts, KernelRead, SampleContext, asks, config};
 
 /// Returns the map key of a sample; `None` if the sample cannot be read. Dimensions that the run
 /// does not group by stay zero.
@@ -42,7 +42,7 @@ pub fn of<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<Cel
     if asks!(key, has key::WIDTH) {
         class |= (facts.width as u64 & Class::WIDTH_MASK) << Class::WIDTH_SHIFT;
     }
-    if asks!(key, has key::PAGE_SIZE) && !is_of_guest::<A>(facts.ip) {
+    if asks!(key, has key::PAGE_SIZE) && !facts.guest.ran::<A>() {
         class |= Class::of_page_size(sample.page_size()?);
     }
     if asks!(key, has key::LATENCY) && facts.latency != 0 {

@@ -15,7 +15,7 @@ use precise_common::{
 };
 
 use crate::{
-    read::{Facts, KernelRead, SampleContext, asks, config, is_of_guest},
+    read::{Facts, KernelRead, SampleContext, asks, config},
     table::TableOutcome,
 };
 
@@ -139,7 +139,7 @@ impl CpuCounters {
         }
         self.count(Counter::Aggregated);
         self.0[Counter::PeriodAggregated.id()] += facts.period;
-        if is_of_guest::<A>(facts.ip) {
+        if facts.guest.ran::<A>() {
             self.count(Counter::InGuest);
         } else if asks!(fields, has field::ADDRESS) && facts.address == 0 {
             self.count(Counter::NoAddress);

@@ -234,10 +234,41 @@ macro_rules! gated {
     };
 }
 
-/// Returns whether [`Facts::ip`] says that a guest ran.
+/// Returns whether guests may run where the samples are taken.
 #[inline(always)]
-pub fn is_of_guest<A: KernelRead>(ip: u64) -> bool {
-    SampleContext::<A>::guests_may_run() && ip == IN_GUEST
+pub fn guests_may_run<A: KernelRead>() -> bool {
+    A::OF_EVENT && asks!(source, has source::GUESTS)
+}
+
+/// Whether the CPU ran a guest when a sample was taken. A sample of IBS has the guest's addresses
+/// then, and one of a timer the host's instruction at which the guest's turn ended.
+///
+/// It is a mask, all ones if a guest ran, and decides no branch: the verifier would follow both
+/// sides of it to the end of the program, which would take it twice as long.
+#[derive(Clone, Copy)]
+pub struct GuestMask(u64);
+
+impl GuestMask {
+    /// No guest ran.
+    const NONE: Self = Self(0);
+
+    /// Returns whether a guest ran.
+    #[inline(always)]
+    pub fn ran<A: KernelRead>(self) -> bool {
+        guests_may_run::<A>() && self.0 != 0
+    }
+
+    /// Returns an instruction of the host; [`IN_GUEST`] in place of a guest's.
+    #[inline(always)]
+    pub fn host_ip(self, ip: u64) -> u64 {
+        ip ^ ((ip ^ IN_GUEST) & self.0)
+    }
+
+    /// Returns a fact about an address of the host; 0 in place of one about a guest's.
+    #[inline(always)]
+    pub fn host_fact(self, fact: u64) -> u64 {
+        fact & !self.0
+    }
 }
 
 /// A sample, whose facts are read on demand.
@@ -252,6 +283,8 @@ pub struct SampleContext<A> {
 
 /// The facts of a sample that passed the filter.
 pub struct Facts {
+    /// Whether a guest ran.
+    pub guest: GuestMask,
     /// What [`SampleContext::ids`] returned.
     pub ids: u64,
     /// Precise instruction address, or [`IN_GUEST`].
@@ -347,13 +380,20 @@ impl<A: KernelRead> SampleContext<A> {
             (false, TaggedFacts::NONE)
         };
         // First, while few values must outlive a call for the task.
-        let ip = if self.in_guest(Self::is_kept_with_task)? { IN_GUEST } else { self.ip()? };
+        let (guest, ip) = if guests_may_run::<A>() {
+            let guest = self.guest_if(Self::is_kept_with_task)?;
+            (guest, guest.host_ip(self.ip()?))
+        } else {
+            (GuestMask::NONE, self.ip()?)
+        };
         Some(Facts {
+            guest,
             ids,
             ip,
             period: self.period(),
-            address: if asks!(fields, has field::ADDRESS) && !is_of_guest::<A>(ip) {
-                self.address_from(|| if is_tagged { record.target } else { 0 })?
+            address: if asks!(fields, has field::ADDRESS) {
+                let address = self.address_from(|| if is_tagged { record.target } else { 0 })?;
+                if guests_may_run::<A>() { guest.host_fact(address) } else { address }
             } else {
                 0
             },
@@ -397,33 +437,35 @@ impl<A: KernelRead> SampleContext<A> {
         A::u64(self.data, config!(offsets.time))
     }
 
-    /// Returns whether guests may run where the samples are taken.
+    /// Returns whether a guest ran when this sample [`Self::arrived`].
     #[inline(always)]
-    pub fn guests_may_run() -> bool {
-        A::OF_EVENT && asks!(source, has source::GUESTS)
-    }
-
-    /// Returns whether the CPU ran a guest when a sample [`Self::arrived`]. One of IBS has the
-    /// guest's addresses then, and one of a timer the host's instruction at which the guest's turn
-    /// ended.
-    #[inline(always)]
-    pub fn arrived_in_guest(&self) -> Option<bool> {
-        self.in_guest(Self::arrives_with_task)
+    pub fn guest(&self) -> Option<GuestMask> {
+        self.guest_if(Self::arrives_with_task)
     }
 
     /// `has_task` says whether the task is known.
     #[inline(always)]
-    fn in_guest(&self, has_task: impl FnOnce() -> bool) -> Option<bool> {
-        if !Self::guests_may_run() {
-            return Some(false);
-        }
+    fn guest_if(&self, has_task: impl FnOnce() -> bool) -> Option<GuestMask> {
         let task = if has_task() {
             self.task
         } else {
             // SAFETY: a helper without arguments.
             unsafe { bpf_get_current_task_btf() }.cast_const().cast()
         };
-        Some(A::u32(task, config!(offsets.task_flags))? & TASK_RUNS_GUEST != 0)
+        const { assert!(TASK_RUNS_GUEST == 1) };
+        let mut mask = A::u32(task, config!(offsets.task_flags))? as u64;
+        // Sets all bits to the lowest. The compiler would make a branch of a mask that it
+        // understands.
+        // SAFETY: a register is written; nothing else is touched.
+        unsafe {
+            core::arch::asm!(
+                "{mask} <<= 63",
+                "{mask} s>>= 63",
+                mask = inout(reg) mask,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        Some(GuestMask(mask))
     }
 
     /// Returns the precise instruction address; where a guest ran, it says nothing about the host's

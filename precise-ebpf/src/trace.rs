@@ -21,7 +21,6 @@ use aya_log_ebpf::info;
 use precise_common::{
     config::MAX_CLAUSES,
     ledger::{Counter, Fate, LedgerUnit, WORDS, rejected},
-    mode::IN_GUEST,
     trace::CpuLog,
 };
 use precise_ebpf::{
@@ -29,6 +28,7 @@ use precise_ebpf::{
     read::{
         Direct, KernelRead, ProbeReads, SampleContext,
         fault::{self, AtFault},
+        guests_may_run,
     },
     run,
 };
@@ -100,8 +100,9 @@ pub fn fault(ctx: *mut c_void) -> u32 {
 fn traced<A: KernelRead>(ctx: *mut c_void) -> u32 {
     if let (Some(state), Some(row)) = (state(), ledger::row()) {
         let sample = SampleContext::<A>::arrived(ctx);
-        let in_guest = sample.arrived_in_guest() == Some(true);
-        state.ip = if in_guest { IN_GUEST } else { sample.ip().unwrap_or(0) };
+        let ip = sample.ip().unwrap_or(0);
+        let guest = if guests_may_run::<A>() { sample.guest() } else { None };
+        state.ip = guest.map_or(ip, |guest| guest.host_ip(ip));
         state.before = *row.words();
     }
     let result = run::<A>(ctx);

@@ -66,16 +66,17 @@ fn a_filter_costs_what_it_uses() -> Result<()> {
         // which takes two calls to read the instruction from the registers.
         assert!(one - none <= 92, "one term takes {} instructions", one - none);
         assert!(one <= 427, "a program with one term takes {one} instructions");
-        assert!(two - one <= 56, "the second term takes {} instructions", two - one);
+        assert!(two - one <= 57, "the second term takes {} instructions", two - one);
         // Four of them tell the vsyscall page from the kernel.
-        assert!(none <= 336, "a program without a filter takes {none} instructions");
+        assert!(none <= 338, "a program without a filter takes {none} instructions");
         assert!(all - none <= 16 * (one - none), "16 terms take {}", all - none);
     }
     Ok(())
 }
 
-/// Where guests may run, each sample is asked whether one does: a task, its flags, and a marker in
-/// place of the addresses.
+/// Where guests may run, each sample is asked whether one does: a task, its flags, and a mask over
+/// the addresses. The verifier must not follow the program to its end for both answers: that took
+/// it twice as long, and each run 15 to 20 ms more.
 #[test]
 fn guests_cost_where_they_may_run() -> Result<()> {
     let timer = Config { source: source::PERIOD_FROM_EVENT, ..PLAIN };
@@ -86,17 +87,17 @@ fn guests_cost_where_they_may_run() -> Result<()> {
         (ReadPath::Probe, timer),
         (ReadPath::Fault, PLAIN),
     ] {
-        let sizes = [0, 1].map(|slots| {
-            let config = with_slots(config, slots, operand::IP);
-            let guests = Config { source: config.source | source::GUESTS, ..config };
-            Ok::<_, anyhow::Error>(instructions(guests, path)? - instructions(config, path)?)
-        });
-        let [none, one] = sizes;
-        let (none, one) = (none?, one?);
-        say(&format!("{path:?}: {none} instructions for guests without a filter, {one} with one term"));
         // At the tracepoints of page faults, no guest runs.
-        let most = if path == ReadPath::Fault { (0, 0) } else { (30, 49) };
-        assert!(none <= most.0 && one <= most.1, "{path:?}: {none} and {one} instructions for guests");
+        let most = if path == ReadPath::Fault { [0, 0] } else { [35, 54] };
+        for (slots, most) in [0, 1].into_iter().zip(most) {
+            let config = with_slots(config, slots, operand::IP);
+            let without = stats(config, path)?;
+            let with = stats(Config { source: config.source | source::GUESTS, ..config }, path)?;
+            let more = (with.translated_bytes - without.translated_bytes) / INSTRUCTION;
+            let verified = [without, with].map(|stats| stats.verified_instructions);
+            say(&format!("{path:?}, {slots} terms: {more} instructions for guests, {verified:?} verified"));
+            assert!(more <= most && verified[1] <= verified[0] * 11 / 10, "{path:?}: {more} {verified:?}");
+        }
     }
     Ok(())
 }
