@@ -67,6 +67,8 @@ mod reserve;
 mod row_group;
 mod scan;
 mod stack_json;
+#[cfg(test)]
+mod strategies;
 mod temporary;
 mod text_chunk;
 mod text_pages;

@@ -10,7 +10,8 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use proptest::prelude::*;
 
 use super::bomb_tests::file_of;
-use super::file_tests::{bytes_of, capture_strategy};
+use super::file_tests::bytes_of;
+use super::strategies::capture_strategy;
 use super::{CaptureFile as _, Column, ColumnValues, ReadError, ReadLimits, batches};
 use precise_model::testing::{CaptureBuilder, project, spelled_out};
 use precise_model::{Capture, Projection, RowPart};

@@ -75,7 +75,7 @@ fn of_function(event: &AnnotatedEvent, function: &AnnotatedFunction, one_of_seve
         })
         .collect();
     let left = function.lines.len().saturating_sub(LINES);
-    let rest = if left > 0 { format!("({left} more lines)") } else { String::new() };
+    let rest = if left > 0 { format!("({})", counted(left as u64, "more line")) } else { String::new() };
     out += &sortable("Lines of source", &columns.titles("Line", "Source"), &lines, &rest);
     let sampled = function.instructions.iter().filter(|listed| listed.measured.samples > 0);
     let instructions: Vec<_> = sampled

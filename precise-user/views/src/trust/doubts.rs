@@ -106,8 +106,9 @@ fn losses(of: &LedgerOf<'_>) -> Vec<String> {
     let no_room = ledger.counter(Counter::LinesFull);
     if no_room > 0 {
         say(format!(
-            "{no_room} HITM loads hit cache lines for which there was no slot, so more lines are shared \
-             than shown. Record with more --lines."
+            "{} HITM loads hit cache lines for which there was no slot, so more lines are shared than \
+             shown. Record with more --lines.",
+            thousands(no_room)
         ));
     }
     let chainless = ledger.counter(Counter::StackFull);

@@ -67,7 +67,7 @@ pub(super) fn of_ledger(of: &LedgerOf<'_>, imported: bool) -> Vec<LedgerRow> {
     }
     rows.extend(with(&|fate| fate == Fate::Missed).into_iter().map(counted).map(outside));
     let missed = ledger.expected.unwrap_or(0).saturating_sub(seen);
-    if of.delivered.is_some() && missed > 0 && !rows.is_empty() {
+    if of.delivered.is_some() && missed > 0 {
         rows.push(LedgerRow {
             what: "missed".to_owned(),
             count: missed,

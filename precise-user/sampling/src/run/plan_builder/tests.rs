@@ -2,8 +2,13 @@
 
 use super::*;
 use crate::pmu::fixture::Tree;
+use crate::run::cell_slot::CellSlot;
 use crate::run::event_filter::{CgroupError, FilterError};
-use crate::run::plan::LEAST_CELLS;
+use crate::run::kill_switch::KillSwitch;
+use crate::run::plan::{
+    BUDGET, DURATION, EPOCH, LEAST_CELLS, TABLE_BYTES, TABLE_CELLS, default_cells, default_stacks,
+};
+use crate::run::plan_error::PlanError;
 use precise_filter::parse;
 
 const CPUINFO_INTEL: &str =
