@@ -190,6 +190,7 @@ pub mod program {
 
 /// The largest number of regions of a process that are searched.
 pub const MAX_REGIONS: u32 = (1 << 13) - 1;
+
 /// Returns the index at which the probe number `probe`, below [`crate::config::PROBES`], looks for
 /// a process in a table of `mask` + 1 entries.
 #[inline(always)]
