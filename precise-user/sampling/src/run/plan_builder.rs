@@ -214,7 +214,7 @@ impl PlanBuilder {
 
     /// Sets the dimensions to group by. Default: instruction, cgroup, process, and those of data
     /// source, latency and outcome that are cheap and that the events have; for the preset c2c,
-    /// [`Preset::dimensions`].
+    /// [`Preset::dimensions`](precise_model::Preset::dimensions).
     pub fn dimensions(mut self, dimensions: Vec<Dimension>) -> Self {
         self.dimensions = Some(dimensions);
         self
@@ -234,14 +234,14 @@ impl PlanBuilder {
     }
 
     /// Sets the number of cache lines that c2c keeps, rounded up to a power of two. Default:
-    /// [`LINES`].
+    /// [`LINES`](super::plan::LINES).
     pub fn lines(mut self, lines: u64) -> Self {
         self.lines = Some(lines);
         self
     }
 
     /// Sets the number of call chains per CPU in each half of the table. Default:
-    /// [`default_stacks`].
+    /// [`default_stacks`](super::plan::default_stacks).
     pub fn stacks(mut self, stacks: u64) -> Self {
         self.stacks = Some(stacks);
         self
@@ -254,34 +254,38 @@ impl PlanBuilder {
         self
     }
 
-    /// Sets the memory of the unwind tables in bytes. Default: [`UNWIND_BYTES`].
+    /// Sets the memory of the unwind tables in bytes. Default:
+    /// [`UNWIND_BYTES`](super::plan::UNWIND_BYTES).
     pub fn unwind_memory(mut self, bytes: u64) -> Self {
         self.unwind_bytes = Some(bytes);
         self
     }
 
-    /// Sets the number of frames of user space that are unwound by tables. Default: [`MAX_DEPTH`].
+    /// Sets the number of frames of user space that are unwound by tables. Default:
+    /// [`MAX_DEPTH`](super::plan::MAX_DEPTH).
     pub fn stack_depth(mut self, frames: u32) -> Self {
         self.depth = Some(frames);
         self
     }
 
-    /// Sets the number of cells per CPU in each half of the table. Default: [`default_cells`].
+    /// Sets the number of cells per CPU in each half of the table. Default:
+    /// [`default_cells`](super::plan::default_cells).
     pub fn table_cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
         self
     }
 
-    /// Sets the interval between two reads of the cell table. Default: [`default_epoch`]; one
-    /// second in a run for time series, and in a live one.
+    /// Sets the interval between two reads of the cell table. Default:
+    /// [`default_epoch`](super::plan::default_epoch); one second in a run for time series, and in a
+    /// live one.
     pub fn epoch(mut self, epoch: Duration) -> Self {
         self.epoch = Some(epoch);
         self
     }
 
     /// Sets the overhead budget as a share of each CPU's time; the run samples less often when it
-    /// would exceed the budget. `None`: no limit. Default: [`BUDGET`], or no limit with
-    /// [`Self::period`], because a chosen period is never changed by default.
+    /// would exceed the budget. `None`: no limit. Default: [`BUDGET`](super::plan::BUDGET), or no
+    /// limit with [`Self::period`], because a chosen period is never changed by default.
     pub fn budget(mut self, share: Option<f64>) -> Self {
         self.budget = Some(share);
         self
