@@ -2,23 +2,10 @@
 
 use precise_common::ledger::{Counter, Fate};
 use precise_model::digits::{counted, percent, thousands};
-use precise_model::{Counted, CpuGap, EventInfo, Ledger, RateChange};
+use precise_model::{Counted, CpuGap, Ledger, RateChange};
 
-use super::{Held, part};
+use super::{LedgerOf, part};
 use crate::idle::only_idle_is_missing;
-
-/// An event, and what was found about its ledger.
-pub(super) struct LedgerOf<'a> {
-    pub event: &'a EventInfo,
-    pub held: Held,
-    /// As in [`super::EventTrust`].
-    pub running: f64,
-    /// The fraction of the counted events that the samples stand for, if it deviates remarkably
-    /// from 1.
-    pub delivered: Option<f64>,
-    /// As in [`super::EventTrust`].
-    pub coverage_remarkable: bool,
-}
 
 /// Returns every loss and doubt, one sentence each.
 pub(super) fn doubts(of: &LedgerOf<'_>) -> Vec<String> {

@@ -13,7 +13,7 @@ use precise_common::ledger::Counter;
 use precise_model::digits::percent;
 use precise_model::{Capture, EventInfo, Ledger, Meta, Precision};
 
-use self::doubts::{LedgerOf, doubts};
+use self::doubts::doubts;
 use crate::crowd::who_fills_the_table;
 use crate::idle::left_out;
 use crate::loss::Loss;
@@ -126,6 +126,19 @@ struct Held {
     samples: u64,
     /// Whether they are a selection of the capture's samples.
     selected: bool,
+}
+
+/// An event, and what was found about its ledger.
+struct LedgerOf<'a> {
+    event: &'a EventInfo,
+    held: Held,
+    /// As in [`EventTrust`].
+    running: f64,
+    /// The fraction of the counted events that the samples stand for, if it deviates remarkably
+    /// from 1.
+    delivered: Option<f64>,
+    /// As in [`EventTrust`].
+    coverage_remarkable: bool,
 }
 
 fn of_event(event: &EventInfo, held: Held, cpus: u32, imported: bool) -> EventTrust {

@@ -3,8 +3,7 @@
 use precise_common::ledger::{Counter, Fate};
 use precise_model::Counted;
 
-use super::LedgerRow;
-use super::doubts::LedgerOf;
+use super::{LedgerOf, LedgerRow};
 
 /// Returns the rows of a ledger, in the order in which samples pass these stages.
 pub(super) fn of_ledger(of: &LedgerOf<'_>, imported: bool) -> Vec<LedgerRow> {
