@@ -243,8 +243,8 @@ pub fn guests_may_run<A: KernelRead>() -> bool {
 /// Whether the CPU ran a guest when a sample was taken. A sample of IBS has the guest's addresses
 /// then, and one of a timer the host's instruction at which the guest's turn ended.
 ///
-/// It is a mask, all ones if a guest ran, and decides no branch: the verifier would follow both
-/// sides of it to the end of the program, which would take it twice as long.
+/// It is a mask, all ones if a guest ran, so that addresses depend on no branch: the verifier would
+/// follow both sides to the end of the program, which would take it twice as long.
 #[derive(Clone, Copy)]
 pub struct GuestMask(u64);
 
