@@ -41,7 +41,7 @@ pub fn empty(_ctx: PerfEventContext) -> u32 {
 pub fn count(ctx: PerfEventContext) -> u32 {
     let sample = SampleContext::<Direct>::arrived(ctx.as_ptr());
     let Some(mut ledger) = ledger::row() else { return 0 };
-    ledger.seen(&sample);
+    let _period = ledger.seen(&sample);
     ledger.count_at(precise_common::ledger::REJECTED_FIRST);
     0
 }
@@ -53,9 +53,9 @@ pub fn count(ctx: PerfEventContext) -> u32 {
 pub fn hash(ctx: PerfEventContext) -> u32 {
     let Some(mut ledger) = ledger::row() else { return 0 };
     let sample = SampleContext::<Direct>::arrived(ctx.as_ptr());
-    ledger.seen(&sample);
+    let period = ledger.seen(&sample);
     let sample = sample.kept();
-    let Some(facts) = sample.ids().and_then(|ids| sample.facts(ids)) else { return 0 };
+    let Some(facts) = sample.ids().and_then(|ids| sample.facts(ids, period)) else { return 0 };
     let Some(key) = key::of(&sample, &facts) else { return 0 };
     match HASH.get_ptr_mut(&key) {
         // SAFETY: this CPU's own copy of the value; perf-event programs do not nest on a CPU.

@@ -7,7 +7,7 @@ use precise_common::{
     mode::in_kernel,
 };
 
-use crate::read::{Facts, KernelRead, SampleContext, asks, config};
+use crate::read::{Facts, KernelRead, SampleContext, asks, config, guests_may_run};
 
 /// Returns the map key of a sample; `None` if the sample cannot be read. Dimensions that the run
 /// does not group by stay zero.
@@ -42,8 +42,10 @@ pub fn of<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<Cel
     if asks!(key, has key::WIDTH) {
         class |= (facts.width as u64 & Class::WIDTH_MASK) << Class::WIDTH_SHIFT;
     }
-    if asks!(key, has key::PAGE_SIZE) && !facts.guest.ran::<A>() {
-        class |= Class::of_page_size(sample.page_size()?);
+    if asks!(key, has key::PAGE_SIZE) {
+        let size = sample.page_size()?;
+        let of_host = if guests_may_run::<A>() { facts.guest.host_fact(size) } else { size };
+        class |= Class::of_page_size(of_host);
     }
     if asks!(key, has key::LATENCY) && facts.latency != 0 {
         class |= Class::HAS_LATENCY | (latency::bucket(facts.latency) as u64) << Class::LATENCY_SHIFT;

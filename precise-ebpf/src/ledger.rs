@@ -103,18 +103,19 @@ impl CpuCounters {
         }
     }
 
-    /// Counts a sample that arrived.
+    /// Counts a sample that arrived. Returns its period.
     #[inline(always)]
-    pub fn seen<A: KernelRead>(&mut self, sample: &SampleContext<A>) {
+    pub fn seen<A: KernelRead>(&mut self, sample: &SampleContext<A>) -> u64 {
         self.0[Counter::Seen.id()] += 1;
         let period = sample.period();
         self.0[Counter::PeriodSeen.id()] += period;
         if asks!(source, has source::PERIOD_FROM_EVENT) && sample.is_idle() {
             self.0[Counter::PeriodIdle.id()] += period;
         }
-        if asks!(fields, has field::EXACT) && sample.exact().unwrap_or(false) {
+        if asks!(fields, has field::EXACT) && sample.exact() {
             self.0[Counter::Exact.id()] += 1;
         }
+        period
     }
 
     /// Counts one sample in `counter`.

@@ -44,7 +44,7 @@ pub fn run<A: KernelRead>(ctx: *mut c_void) -> u32 {
             // A sample on a CPU without a row is in no counter; user space sees it as missing
             // coverage.
             if let Some(mut ledger) = ledger::row() {
-                ledger.seen(&sample);
+                let _period = ledger.seen(&sample);
                 ledger.count_at(id);
             }
         }
@@ -63,7 +63,7 @@ fn aggregate<A: KernelRead>(ctx: *mut c_void, kernel_ctx: *const u8, data: *cons
 #[inline(always)]
 fn added<A: KernelRead>(sample: &SampleContext<A>, ctx: *mut c_void) {
     let Some(mut ledger) = ledger::row() else { return };
-    ledger.seen(sample);
+    let period = ledger.seen(sample);
     let begun = ledger.begun(sample);
     let sample = &sample.kept();
     let Some(ids) = sample.ids() else { return ledger.count(Counter::ReadFailed) };
@@ -78,7 +78,7 @@ fn added<A: KernelRead>(sample: &SampleContext<A>, ctx: *mut c_void) {
         // sample either.
         return ledger.count(Counter::Late);
     }
-    keep(sample, ctx, ids, lease, &mut ledger);
+    keep(sample, ctx, [ids, period], lease, &mut ledger);
     ledger.time(begun);
 }
 
@@ -87,11 +87,11 @@ fn added<A: KernelRead>(sample: &SampleContext<A>, ctx: *mut c_void) {
 fn keep<A: KernelRead>(
     sample: &SampleContext<A>,
     ctx: *mut c_void,
-    ids: u64,
+    [ids, period]: [u64; 2],
     lease: u64,
     ledger: &mut ledger::CpuCounters,
 ) {
-    let parts = sample.facts(ids).and_then(|facts| Some((key::of(sample, &facts)?, facts)));
+    let parts = sample.facts(ids, period).and_then(|facts| Some((key::of(sample, &facts)?, facts)));
     let Some((mut key, facts)) = parts else { return ledger.count(Counter::ReadFailed) };
     if A::OF_EVENT && asks!(key, has by::STACK) {
         // The instruction of such an event is the first frame of its chain.
@@ -131,7 +131,7 @@ fn stream<A: KernelRead>(sample: &SampleContext<A>) -> u32 {
     // On a CPU without a row nothing is written either, because user space compares the records
     // that it reads with the row's count.
     let Some(mut ledger) = ledger::row() else { return 0 };
-    ledger.seen(sample);
+    let _period = ledger.seen(sample);
     let Some(ids) = sample.kept().ids() else {
         ledger.count(Counter::ReadFailed);
         return 0;

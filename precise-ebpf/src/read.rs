@@ -1,223 +1,40 @@
 //! Step 1: reads the kernel's data of the sample.
 //!
 //! The context of a `perf_event` program is a `struct bpf_perf_event_data_kern { regs, data, event
-//! }`. The offsets of its fields come from the running kernel's BTF, as constants.
+//! }`. Programs see registers, period and data address in it without further ado. The offsets of
+//! all else come from the running kernel's BTF, as constants.
 
+mod access;
+mod constants;
 pub mod fault;
+mod guest;
 mod ibs;
 
-use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
+use core::{ffi::c_void, marker::PhantomData, ptr};
 
-use aya_ebpf::{
-    bindings::bpf_perf_event_data,
-    helpers::{
-        bpf_get_current_pid_tgid, bpf_probe_read_kernel,
-        generated::{bpf_get_current_cgroup_id, bpf_get_current_task_btf},
-    },
+use aya_ebpf::helpers::{
+    bpf_get_current_pid_tgid,
+    generated::{bpf_get_current_cgroup_id, bpf_get_current_task_btf},
 };
 use precise_common::{
-    config::{CAST_SENTINEL, TASK_RUNS_GUEST, TIMER_LEAST_NS, field, key, promote, source},
+    config::{TIMER_LEAST_NS, field, key, promote, source},
     data_src::DataSource,
     ibs::OutcomeBits,
-    mode::IN_GUEST,
     sample_bits,
 };
 
+pub(crate) use self::constants::{asks, config, constant};
 use self::ibs::TaggedFacts;
-
-/// Returns the constant at a byte offset of the filter block: of four bytes, or of eight if
-/// `CONSTANT_WIDE` is added to the offset.
-///
-/// It is the operand of an instruction, not memory: the loader finds each such instruction by its
-/// sentinel and writes the constant into it before the kernel sees the program. So a constant costs
-/// no load and no cache line, and the verifier removes every branch that it decides. (This is a
-/// macro because only `asm!` accepts an offset computed from a generic parameter.)
-macro_rules! constant {
-    ($offset:expr) => {{
-        let value: u64;
-        // SAFETY: a 64-bit immediate load; it touches nothing but its output.
-        unsafe {
-            core::arch::asm!(
-                "{value} = {sentinel} ll",
-                value = out(reg) value,
-                sentinel = const ((precise_common::config::CONSTANT_SENTINEL as u64) << 32 | $offset) as i64,
-                options(pure, nomem, nostack, preserves_flags),
-            );
-        }
-        value
-    }};
-}
-pub(crate) use constant;
-
-/// Returns a constant of the filter block by its path: `config!(offsets.ip)`, `config!(wide
-/// address_mask)`. It is a `u64` even if the field has four bytes, because narrowing costs
-/// instructions.
-macro_rules! config {
-    (wide $($path:tt)+) => {
-        crate::read::constant!(
-            core::mem::offset_of!(precise_common::config::Config, $($path)+) as u64
-                | precise_common::config::CONSTANT_WIDE
-        )
-    };
-    ($($path:tt)+) => {
-        crate::read::constant!(core::mem::offset_of!(precise_common::config::Config, $($path)+) as u64)
-    };
-}
-pub(crate) use config;
-
-/// Asks a question about the filter block (`precise_common::config::Question`): `asks!(fields, has
-/// field::EXACT)`, `asks!(mode, is mode::STREAM)`, `asks!(at offset, test)`. The loader answers it,
-/// and the verifier removes the jump; only the move of the answer into a register is left. `likely`
-/// places the code for a positive answer in line, not after the jump.
-macro_rules! asks {
-    (at $offset:expr, $test:expr) => {
-        crate::read::asks!(@jump "if {answer} != 0 goto {target}", true, $offset, $test)
-    };
-    (likely $($path:ident).+, has $bit:expr) => {
-        crate::read::asks!(
-            @jump "if {answer} == 0 goto {target}",
-            false,
-            core::mem::offset_of!(precise_common::config::Config, $($path).+),
-            precise_common::config::QuestionTest::Bit(($bit as u32).trailing_zeros())
-        )
-    };
-    ($($path:ident).+, has $bit:expr) => {
-        crate::read::asks!(
-            at core::mem::offset_of!(precise_common::config::Config, $($path).+),
-            precise_common::config::QuestionTest::Bit(($bit as u32).trailing_zeros())
-        )
-    };
-    ($($path:ident).+, is $value:expr) => {
-        crate::read::asks!(
-            at core::mem::offset_of!(precise_common::config::Config, $($path).+),
-            precise_common::config::QuestionTest::Is($value)
-        )
-    };
-    (@jump $jump:literal, $when_taken:literal, $offset:expr, $test:expr) => {
-        'asks: {
-            // SAFETY: a register is written and tested; nothing else is touched.
-            unsafe {
-                core::arch::asm!(
-                    "{answer} = {question}",
-                    $jump,
-                    answer = out(reg) _,
-                    question = const precise_common::config::Question { offset: $offset, test: $test }.encode() as i32,
-                    target = label { break 'asks $when_taken },
-                    options(nomem, nostack, preserves_flags),
-                );
-            }
-            !$when_taken
-        }
-    };
-}
-pub(crate) use asks;
+pub use self::{
+    access::{Direct, KernelRead, ProbeReads},
+    guest::{GuestMask, guests_may_run},
+};
 
 /// Returns whether an offset is [`ABSENT`]: no field is at or above 2 GiB.
 macro_rules! absent {
     ($field:ident) => {
         crate::read::asks!(offsets.$field, has 1u32 << 31)
     };
-}
-
-/// Where a program is attached, and how it reads kernel memory there.
-///
-/// What is provided here holds for samples of perf events.
-pub trait KernelRead {
-    /// Whether each sample is one of a perf event, which has prepared data for it.
-    const OF_EVENT: bool = true;
-    /// Whether loads from a typed pointer are cheap, so that the task is asked for once and then
-    /// read, instead of one helper for each of its facts.
-    const TYPED: bool = true;
-
-    /// Returns what the program knows the sample by: for a perf event, the
-    /// `bpf_perf_event_data_kern` of its context.
-    fn context(ctx: *mut c_void) -> *const u8;
-
-    /// Reads eight bytes at `base + offset`; `None` if they cannot be read.
-    fn u64(base: *const u8, offset: u64) -> Option<u64>;
-
-    /// Reads four bytes at `base + offset`; `None` if they cannot be read.
-    fn u32(base: *const u8, offset: u64) -> Option<u32>;
-
-    /// Returns the `perf_sample_data` of a sample, by what [`Self::context`] returned. If the
-    /// pointer cannot be read, it is null, which cannot be read either: then every fact is missing.
-    #[inline(always)]
-    fn data(context: *const u8) -> *const u8 {
-        Self::u64(context, config!(offsets.ctx_data)).unwrap_or(0) as *const u8
-    }
-
-    /// Returns the registers of a sample, by what [`Self::context`] returned.
-    #[inline(always)]
-    fn regs(context: *const u8) -> Option<*const u8> {
-        Self::u64(context, config!(offsets.ctx_regs)).map(|regs| regs as *const u8)
-    }
-
-    /// Returns the number of events that a sample stands for, by the program's context.
-    #[inline(always)]
-    fn period(ctx: *mut c_void) -> u64 {
-        // SAFETY: a field of the context as programs see it, on every kernel; the verifier turns it
-        // into loads that need no check.
-        unsafe { ptr::read_volatile(&raw const (*ctx.cast::<bpf_perf_event_data>()).sample_period) }
-    }
-
-    /// Returns the data address of a sample, by the program's context, if it is not in the
-    /// `perf_sample_data`.
-    #[inline(always)]
-    fn address(_ctx: *mut c_void) -> Option<u64> {
-        None
-    }
-}
-
-/// Direct loads from a BTF pointer: the verifier knows its type, and a fault reads as zero.
-pub struct Direct;
-
-impl KernelRead for Direct {
-    #[inline(always)]
-    fn context(ctx: *mut c_void) -> *const u8 {
-        // SAFETY: this number is never called: the loader replaces the instruction with a call of
-        // the kfunc `void *bpf_cast_to_kern_ctx(void *)` before the kernel sees it.
-        unsafe {
-            let cast: unsafe extern "C" fn(*mut c_void) -> *const u8 = transmute(CAST_SENTINEL as usize);
-            cast(ctx)
-        }
-    }
-
-    #[inline(always)]
-    fn u64(base: *const u8, offset: u64) -> Option<u64> {
-        // SAFETY: the verifier has proved that `base` is a BTF pointer and that a field of this
-        // size is there.
-        Some(unsafe { ptr::read_volatile(base.add(offset as usize).cast()) })
-    }
-
-    #[inline(always)]
-    fn u32(base: *const u8, offset: u64) -> Option<u32> {
-        // SAFETY: as above.
-        Some(unsafe { ptr::read_volatile(base.add(offset as usize).cast()) })
-    }
-}
-
-/// Reads with `bpf_probe_read_kernel`, for kernels before 6.2, which do not have the kfunc.
-pub struct ProbeReads;
-
-impl KernelRead for ProbeReads {
-    const TYPED: bool = false;
-
-    #[inline(always)]
-    fn context(ctx: *mut c_void) -> *const u8 {
-        ctx.cast_const().cast()
-    }
-
-    #[inline(always)]
-    fn u64(base: *const u8, offset: u64) -> Option<u64> {
-        // SAFETY: the helper checks the address.
-        unsafe { bpf_probe_read_kernel(base.add(offset as usize).cast()).ok() }
-    }
-
-    #[inline(always)]
-    fn u32(base: *const u8, offset: u64) -> Option<u32> {
-        // SAFETY: the helper checks the address.
-        unsafe { bpf_probe_read_kernel(base.add(offset as usize).cast()).ok() }
-    }
 }
 
 /// Set in `pt_regs.flags` by the PEBS and IBS drivers when the IP is exact.
@@ -232,43 +49,6 @@ macro_rules! gated {
             A::u64($sample.data, config!(offsets.$field))
         }
     };
-}
-
-/// Returns whether guests may run where the samples are taken.
-#[inline(always)]
-pub fn guests_may_run<A: KernelRead>() -> bool {
-    A::OF_EVENT && asks!(source, has source::GUESTS)
-}
-
-/// Whether the CPU ran a guest when a sample was taken. A sample of IBS has the guest's addresses
-/// then, and one of a timer the host's instruction at which the guest's turn ended.
-///
-/// It is a mask, all ones if a guest ran, so that addresses depend on no branch: the verifier would
-/// follow both sides to the end of the program, which would take it twice as long.
-#[derive(Clone, Copy)]
-pub struct GuestMask(u64);
-
-impl GuestMask {
-    /// No guest ran.
-    const NONE: Self = Self(0);
-
-    /// Returns whether a guest ran.
-    #[inline(always)]
-    pub fn ran<A: KernelRead>(self) -> bool {
-        guests_may_run::<A>() && self.0 != 0
-    }
-
-    /// Returns an instruction of the host; [`IN_GUEST`] in place of a guest's.
-    #[inline(always)]
-    pub fn host_ip(self, ip: u64) -> u64 {
-        ip ^ ((ip ^ IN_GUEST) & self.0)
-    }
-
-    /// Returns a fact about an address of the host; 0 in place of one about a guest's.
-    #[inline(always)]
-    pub fn host_fact(self, fact: u64) -> u64 {
-        fact & !self.0
-    }
 }
 
 /// A sample, whose facts are read on demand.
@@ -287,7 +67,7 @@ pub struct Facts {
     pub guest: GuestMask,
     /// What [`SampleContext::ids`] returned.
     pub ids: u64,
-    /// Precise instruction address, or [`IN_GUEST`].
+    /// Precise instruction address, or [`precise_common::mode::IN_GUEST`].
     pub ip: u64,
     /// Number of events that the sample stands for.
     pub period: u64,
@@ -310,7 +90,9 @@ impl<A: KernelRead> SampleContext<A> {
     #[inline(always)]
     pub fn open(ctx: *mut c_void) -> Self {
         let kernel_ctx = A::context(ctx);
-        Self::of(ctx, kernel_ctx, A::data(kernel_ctx), ptr::null())
+        // Nothing else reads it.
+        let data = if asks!(source, has source::DATA) { A::data(kernel_ctx) } else { ptr::null() };
+        Self::of(ctx, kernel_ctx, data, ptr::null())
     }
 
     /// Opens the sample of this context, which must be counted. Whether the CPU was idle is asked
@@ -359,9 +141,10 @@ impl<A: KernelRead> SampleContext<A> {
         Self { ctx, kernel_ctx, data, task, access: PhantomData }
     }
 
-    /// Reads all facts that the run uses; `ids` are those of [`Self::ids`].
+    /// Reads all facts that the run uses; `ids` are those of [`Self::ids`], and `period` is that of
+    /// [`Self::period`].
     #[inline(always)]
-    pub fn facts(&self, ids: u64) -> Option<Facts> {
+    pub fn facts(&self, ids: u64, period: u64) -> Option<Facts> {
         // Several facts may come from the registers of IBS, so the registers are read once. Not an
         // `Option`: the compiler keeps its content on the stack where there is none, and the
         // verifier refuses to store a register that was never set.
@@ -381,7 +164,7 @@ impl<A: KernelRead> SampleContext<A> {
         };
         // First, while few values must outlive a call for the task.
         let (guest, ip) = if guests_may_run::<A>() {
-            let guest = self.guest_if(Self::is_kept_with_task)?;
+            let guest = self.kept_guest()?;
             (guest, guest.host_ip(self.ip()?))
         } else {
             (GuestMask::NONE, self.ip()?)
@@ -390,7 +173,7 @@ impl<A: KernelRead> SampleContext<A> {
             guest,
             ids,
             ip,
-            period: self.period(),
+            period,
             address: if asks!(fields, has field::ADDRESS) {
                 let address = self.address_from(|| if is_tagged { record.target } else { 0 })?;
                 if guests_may_run::<A>() { guest.host_fact(address) } else { address }
@@ -403,13 +186,15 @@ impl<A: KernelRead> SampleContext<A> {
                 0
             },
             data_src: if asks!(fields, has field::DATA_SRC) { self.data_src()? } else { 0 },
-            exact: asks!(fields, has field::EXACT) && self.exact()?,
+            exact: asks!(fields, has field::EXACT) && self.exact(),
             outcome: if asks!(key, has key::OUTCOME) && is_tagged { Some(record.outcome) } else { None },
             width: if asks!(key, has key::WIDTH) && is_tagged { record.outcome.width_code() } else { 0 },
         })
     }
 
-    /// Returns the number of events that this sample stands for.
+    /// Returns the number of events that this sample stands for. Asked for once: of a timer it is
+    /// read by way of a pointer, which takes the verifier as long as
+    /// [`precise_common::config::Config::reads_data`] says.
     #[inline(always)]
     pub fn period(&self) -> u64 {
         if A::OF_EVENT && asks!(source, has source::PERIOD_FROM_EVENT) {
@@ -437,49 +222,18 @@ impl<A: KernelRead> SampleContext<A> {
         A::u64(self.data, config!(offsets.time))
     }
 
-    /// Returns whether a guest ran when this sample [`Self::arrived`].
-    #[inline(always)]
-    pub fn guest(&self) -> Option<GuestMask> {
-        self.guest_if(Self::arrives_with_task)
-    }
-
-    /// `has_task` says whether the task is known.
-    #[inline(always)]
-    fn guest_if(&self, has_task: impl FnOnce() -> bool) -> Option<GuestMask> {
-        let task = if has_task() {
-            self.task
-        } else {
-            // SAFETY: a helper without arguments.
-            unsafe { bpf_get_current_task_btf() }.cast_const().cast()
-        };
-        const { assert!(TASK_RUNS_GUEST == 1) };
-        let mut mask = A::u32(task, config!(offsets.task_flags))? as u64;
-        // Sets all bits to the lowest. The compiler would make a branch of a mask that it
-        // understands.
-        // SAFETY: a register is written; nothing else is touched.
-        unsafe {
-            core::arch::asm!(
-                "{mask} <<= 63",
-                "{mask} s>>= 63",
-                mask = inout(reg) mask,
-                options(pure, nomem, nostack, preserves_flags),
-            );
-        }
-        Some(GuestMask(mask))
-    }
-
     /// Returns the precise instruction address; where a guest ran, it says nothing about the host's
     /// code.
     #[inline(always)]
     pub fn ip(&self) -> Option<u64> {
         // The PEBS and IBS drivers put the precise IP into the registers that they pass on.
-        A::u64(A::regs(self.kernel_ctx)?, config!(offsets.regs_ip))
+        A::ip(self.ctx, self.kernel_ctx)
     }
 
     /// Returns whether the hardware marked the IP as exact.
     #[inline(always)]
-    pub fn exact(&self) -> Option<bool> {
-        Some(A::u64(A::regs(self.kernel_ctx)?, config!(offsets.regs_flags))? & PERF_EFLAGS_EXACT != 0)
+    pub fn exact(&self) -> bool {
+        A::flags(self.ctx) & PERF_EFLAGS_EXACT != 0
     }
 
     /// Returns whether `sample_flags` has none of these bits.
@@ -504,13 +258,13 @@ impl<A: KernelRead> SampleContext<A> {
 
     #[inline(always)]
     fn address_from(&self, target: impl FnOnce() -> u64) -> Option<u64> {
-        if !A::OF_EVENT {
-            return A::address(self.ctx);
-        }
-        if asks!(source, has source::OF_BRANCH) {
+        if A::OF_EVENT && asks!(source, has source::OF_BRANCH) {
             return Some(target());
         }
-        gated!(self, addr, sample_bits::ADDR)
+        if A::OF_EVENT && asks!(source, has source::CHECK_FLAGS) && self.lacks(sample_bits::ADDR)? {
+            return Some(0);
+        }
+        Some(A::address(self.ctx))
     }
 
     /// Returns the access latency, or the latency of the tagged op or fetch, in core cycles; 0 if

@@ -175,14 +175,14 @@ fn leaf(cpu: u32, ip: u64, why: End) -> u32 {
     why as u32
 }
 
-/// Adds the frames of a process that is not known yet, as far as frame pointers lead.
+/// Adds the frames of a process that is not known yet, as far as frame pointers lead. Returns why
+/// there is no further one.
 #[inline(always)]
 fn of_stranger(cpu: u32, frame: UnwindFrame) -> u32 {
     if !asks!(source, has source::FRAME_POINTERS) {
         return leaf(cpu, frame.ip, End::NotYet);
     }
-    walk(cpu, UnwindFrame { region: Region::GUESSED, ..frame }, 0);
-    End::NotYet as u32
+    walk(cpu, UnwindFrame { region: Region::GUESSED, ..frame }, 0)
 }
 
 /// Adds the frames of a process by its tables, and sets `by` to the number of its program. Returns

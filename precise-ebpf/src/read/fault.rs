@@ -81,8 +81,14 @@ impl KernelRead for AtFault {
     }
 
     #[inline(always)]
-    fn regs(registers: *const u8) -> Option<*const u8> {
-        Some(registers)
+    fn ip(_ctx: *mut c_void, registers: *const u8) -> Option<u64> {
+        Self::u64(registers, config!(offsets.regs_ip))
+    }
+
+    /// No fault is marked.
+    #[inline(always)]
+    fn flags(_ctx: *mut c_void) -> u64 {
+        0
     }
 
     #[inline(always)]
@@ -91,8 +97,8 @@ impl KernelRead for AtFault {
     }
 
     #[inline(always)]
-    fn address(ctx: *mut c_void) -> Option<u64> {
+    fn address(ctx: *mut c_void) -> u64 {
         // SAFETY: as in `counts`.
-        Some(unsafe { (*ctx.cast_const().cast::<Arguments>()).address })
+        unsafe { (*ctx.cast_const().cast::<Arguments>()).address }
     }
 }

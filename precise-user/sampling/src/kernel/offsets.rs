@@ -94,17 +94,14 @@ fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
     };
     let optional = |structure: &str, member: &str| btf.offset(structure, member).unwrap_or(ABSENT);
     Ok(Offsets {
-        ctx_regs: required("bpf_perf_event_data_kern", "regs")?,
         ctx_data: required("bpf_perf_event_data_kern", "data")?,
         ctx_event: required("bpf_perf_event_data_kern", "event")?,
         event_period: required("perf_event", "hw")? + required("hw_perf_event", "sample_period")?,
         regs_ip: required("pt_regs", "ip")?,
-        regs_flags: required("pt_regs", "flags")?,
         sample_flags: optional("perf_sample_data", "sample_flags"),
         raw: required("perf_sample_data", "raw")?,
         raw_data: required("perf_raw_record", "frag")? + required("perf_raw_frag", "data")?,
         tid_entry: required("perf_sample_data", "tid_entry")?,
-        addr: required("perf_sample_data", "addr")?,
         phys_addr: optional("perf_sample_data", "phys_addr"),
         weight: required("perf_sample_data", "weight")?,
         data_src: required("perf_sample_data", "data_src")?,

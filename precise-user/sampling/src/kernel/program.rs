@@ -157,7 +157,7 @@ impl Program {
         let rows = last as usize + 1;
         let slots = options.slots.max(16).next_power_of_two();
         let stacks = if options.stacks == 0 { 0 } else { options.stacks.max(16).next_power_of_two() };
-        let config = Config {
+        let mut config = Config {
             offsets: types.offsets,
             source: options.config.source | source_bits(types, options, &machine),
             slot_mask: (slots - 1) as u32,
@@ -168,6 +168,9 @@ impl Program {
             slots: options.config.slots.map(|slot| FilterSlot { clause: counted_at(slot.clause), ..slot }),
             ..options.config
         };
+        if config.reads_data() {
+            config.source |= source::DATA;
+        }
         let entries = |of_each: usize, what: &str, fewer: Remedy| {
             let cpus = partitions.len();
             u32::try_from(2 * cpus * of_each).map_err(|_| {

@@ -1,0 +1,88 @@
+//! The constants and questions of the filter block, as operands of instructions.
+
+/// Returns the constant at a byte offset of the filter block: of four bytes, or of eight if
+/// `CONSTANT_WIDE` is added to the offset.
+///
+/// It is the operand of an instruction, not memory: the loader finds each such instruction by its
+/// sentinel and writes the constant into it before the kernel sees the program. So a constant costs
+/// no load and no cache line, and the verifier removes every branch that it decides. (This is a
+/// macro because only `asm!` accepts an offset computed from a generic parameter.)
+macro_rules! constant {
+    ($offset:expr) => {{
+        let value: u64;
+        // SAFETY: a 64-bit immediate load; it touches nothing but its output.
+        unsafe {
+            core::arch::asm!(
+                "{value} = {sentinel} ll",
+                value = out(reg) value,
+                sentinel = const ((precise_common::config::CONSTANT_SENTINEL as u64) << 32 | $offset) as i64,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        value
+    }};
+}
+pub(crate) use constant;
+
+/// Returns a constant of the filter block by its path: `config!(offsets.ip)`, `config!(wide
+/// address_mask)`. It is a `u64` even if the field has four bytes, because narrowing costs
+/// instructions.
+macro_rules! config {
+    (wide $($path:tt)+) => {
+        crate::read::constant!(
+            core::mem::offset_of!(precise_common::config::Config, $($path)+) as u64
+                | precise_common::config::CONSTANT_WIDE
+        )
+    };
+    ($($path:tt)+) => {
+        crate::read::constant!(core::mem::offset_of!(precise_common::config::Config, $($path)+) as u64)
+    };
+}
+pub(crate) use config;
+
+/// Asks a question about the filter block (`precise_common::config::Question`): `asks!(fields, has
+/// field::EXACT)`, `asks!(mode, is mode::STREAM)`, `asks!(at offset, test)`. The loader answers it,
+/// and the verifier removes the jump; only the move of the answer into a register is left. `likely`
+/// places the code for a positive answer in line, not after the jump.
+macro_rules! asks {
+    (at $offset:expr, $test:expr) => {
+        crate::read::asks!(@jump "if {answer} != 0 goto {target}", true, $offset, $test)
+    };
+    (likely $($path:ident).+, has $bit:expr) => {
+        crate::read::asks!(
+            @jump "if {answer} == 0 goto {target}",
+            false,
+            core::mem::offset_of!(precise_common::config::Config, $($path).+),
+            precise_common::config::QuestionTest::Bit(($bit as u32).trailing_zeros())
+        )
+    };
+    ($($path:ident).+, has $bit:expr) => {
+        crate::read::asks!(
+            at core::mem::offset_of!(precise_common::config::Config, $($path).+),
+            precise_common::config::QuestionTest::Bit(($bit as u32).trailing_zeros())
+        )
+    };
+    ($($path:ident).+, is $value:expr) => {
+        crate::read::asks!(
+            at core::mem::offset_of!(precise_common::config::Config, $($path).+),
+            precise_common::config::QuestionTest::Is($value)
+        )
+    };
+    (@jump $jump:literal, $when_taken:literal, $offset:expr, $test:expr) => {
+        'asks: {
+            // SAFETY: a register is written and tested; nothing else is touched.
+            unsafe {
+                core::arch::asm!(
+                    "{answer} = {question}",
+                    $jump,
+                    answer = out(reg) _,
+                    question = const precise_common::config::Question { offset: $offset, test: $test }.encode() as i32,
+                    target = label { break 'asks $when_taken },
+                    options(nomem, nostack, preserves_flags),
+                );
+            }
+            !$when_taken
+        }
+    };
+}
+pub(crate) use asks;
