@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use precise::kernel::table::CellTable;
+use precise::kernel::table::{self, CellTable};
 use precise_common::cell::{Cell, CellKey};
 use precise_common::ledger::WORDS;
 
@@ -81,7 +81,8 @@ fn drain(cpus: usize) -> Result<f64> {
         fill(turn % 2)?;
         let mut samples = 0u64;
         let begin = Instant::now();
-        mapped.flip(|_, cell| samples += u64::from(cell.count))?;
+        table::flip([(&mut mapped, false)])?;
+        mapped.take(|_, cell| samples += u64::from(cell.count));
         took = begin.elapsed();
         ensure!(samples == (cpus * CELLS) as u64, "{samples} samples were read");
     }

@@ -8,10 +8,11 @@ use rustc_hash::FxHashMap;
 
 use super::blueprint::{OpenedEvent, open_with_leader};
 use super::clock::monotonic_ns;
-use super::event::{Event, OpenRequest, Rate, Reading, Scope};
+use super::event::{Event, OpenRequest, Rate, Reading, Scope, Trigger};
 use super::map_memory::page_size;
 use super::program::{Program, ProgramOptions, ReadPath};
 use super::ring::Ring;
+use super::table;
 use super::tracepoints::{self, AtTracepoints, Tracepoints};
 use super::{LAYOUT, event};
 use crate::error::{SamplingError, SyscallError};
@@ -127,6 +128,8 @@ pub struct Sampler {
     started_ns: Option<u64>,
     /// When sampling was stopped; `None` if it was not, or was started again.
     ended_ns: Option<u64>,
+    /// Whether sampling was stopped and no run of the program is left.
+    is_at_rest: bool,
     /// The number of members, from the first on, whose tasks are known to have ended.
     ended_tasks: usize,
     samples: Vec<Taken>,
@@ -237,6 +240,7 @@ impl Sampler {
             streams: false,
             started_ns: None,
             ended_ns: None,
+            is_at_rest: false,
             ended_tasks: 0,
             samples: Vec::new(),
             read: 0,
@@ -305,6 +309,7 @@ impl Sampler {
     pub fn enable(&mut self) -> Result<(), SamplingError> {
         self.started_ns.get_or_insert_with(monotonic_ns);
         self.ended_ns = None;
+        self.is_at_rest = false;
         self.members.iter_mut().try_for_each(Member::enable).map_err(|error| explain::control(&error))?;
         self.tracepoints.iter_mut().try_for_each(|points| points.attach(&self.program))
     }
@@ -340,18 +345,42 @@ impl Sampler {
     pub fn disable(&mut self) -> Result<(), SamplingError> {
         self.ended_ns.get_or_insert_with(monotonic_ns);
         self.tracepoints.iter_mut().for_each(AtTracepoints::detach);
-        self.members.iter().try_for_each(Member::disable).map_err(|error| explain::control(&error))
+        self.members.iter().try_for_each(Member::disable).map_err(|error| explain::control(&error))?;
+        // The program of a timer or of a hardware event runs in an interrupt, and the kernel
+        // disables the event by another interrupt of the same CPU (`event_function_call()`), which
+        // does not begin before the first has ended. The program of another event runs with
+        // interrupts enabled, and so does one at a tracepoint.
+        self.is_at_rest = self.tracepoints.is_none() && self.request.encoding.trigger() != Trigger::Kernel;
+        Ok(())
     }
 
-    /// Ends the epoch and passes each of its cells to `take`, as `(cpu, cell)`. Returns the call
-    /// chains that the cells refer to.
+    /// Ends an epoch of all these events. Then [`Self::take`] returns the cells of each.
     ///
     /// # Errors
     ///
-    /// Returns an error if waiting for the grace period failed.
+    /// Returns an error if waiting for the programs failed. No cell is lost then.
+    pub fn end_epoch<'a>(samplers: impl IntoIterator<Item = &'a mut Self>) -> Result<(), SamplingError> {
+        let tables = samplers.into_iter().map(|sampler| {
+            sampler.drain_rings();
+            (&mut sampler.program.table, sampler.is_at_rest)
+        });
+        table::flip(tables).map_err(|error| explain::control(&error))
+    }
+
+    /// Passes each cell of the epoch that has ended to `take`, as `(cpu, cell)`. Returns the call
+    /// chains that the cells refer to.
+    pub fn take(&mut self, take: impl FnMut(usize, &Cell)) -> Chains {
+        self.program.table.take(take)
+    }
+
+    /// Ends an epoch of this event alone, and takes its cells.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::end_epoch`].
     pub fn drain(&mut self, take: impl FnMut(usize, &Cell)) -> Result<Chains, SamplingError> {
-        self.drain_rings();
-        self.program.table.flip(take).map_err(|error| explain::control(&error))
+        Self::end_epoch([&mut *self])?;
+        Ok(self.take(take))
     }
 
     /// Estimates how full the table is: see [`super::table::CellTable::fill`].

@@ -1,8 +1,8 @@
 //! The cell table and the ledger in shared memory, read and cleared without a system call.
 //!
 //! The table has two halves. The program writes into the half that the lease names.
-//! [`CellTable::flip`] switches the lease to the other half, waits until no program can still write
-//! into the old half, and passes the old half's cells to the caller.
+//! [`flip`] switches the lease to the other half and waits until no program can still write into
+//! the old half; then [`CellTable::take`] passes the old half's cells to the caller.
 
 use std::{
     os::fd::BorrowedFd,
@@ -86,7 +86,7 @@ impl CellTable {
     }
 
     /// Sets the lease: from now on, the program discards and counts every sample that is taken
-    /// later than `lease` after the last [`Self::flip`], because user space seems to have stopped
+    /// later than `lease` after the last [`flip`], because user space seems to have stopped
     /// reading the table. Without a lease there is no deadline.
     ///
     /// The events' clock must be `CLOCK_MONOTONIC`.
@@ -106,32 +106,17 @@ impl CellTable {
         self.cells.len() + self.ledger.len() + self.stacks.as_ref().map_or(0, Stacks::memory)
     }
 
-    /// Ends the epoch: directs the program to the other half, waits until no program writes into
-    /// the old half, then passes each used cell to `take` as `(cpu, cell)` and clears it. Returns
-    /// the call chains that these cells refer to.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if waiting for the grace period failed. In that case no cell was read and
-    /// none is lost: the next flip finds every cell.
-    pub fn flip(&mut self, mut take: impl FnMut(usize, &Cell)) -> Result<Chains, SyscallError> {
-        let old_half = self.half as usize;
-        let next = self.half ^ 1;
-        let before = self.aggregated().collect();
-        self.announce(next);
-        if let Err(error) = grace_period(&self.partitions) {
-            self.announce(self.half);
-            return Err(error);
-        }
-        self.half = next;
-        self.before = before;
+    /// Passes each used cell of the half that the last [`flip`] ended to `take`, as `(cpu, cell)`,
+    /// and clears it. Returns the call chains that these cells refer to.
+    pub fn take(&mut self, mut take: impl FnMut(usize, &Cell)) -> Chains {
+        let old_half = (self.half ^ 1) as usize;
         let half = self.partitions.len() * self.slots;
         let cells = self.cells.as_ptr().cast::<Cell>();
         for (partition, cpu) in self.partitions.iter().enumerate() {
             for index in partition * self.slots..(partition + 1) * self.slots {
-                // SAFETY: the cell lies inside of the mapping. After the grace period no program
-                // holds a pointer into this half, so this thread is its only user until the next
-                // flip.
+                // SAFETY: the cell lies inside of the mapping. No program writes into the half that
+                // is not in use: `flip` has waited for those that did. So this thread is its only
+                // user until the next flip.
                 let cell = unsafe { &mut *cells.add(old_half * half + index) };
                 if cell.count != 0 {
                     take(*cpu as usize, cell);
@@ -139,14 +124,14 @@ impl CellTable {
                 }
             }
         }
-        Ok(self.stacks.as_mut().map(|stacks| stacks.take(old_half)).unwrap_or_default())
+        self.stacks.as_mut().map(|stacks| stacks.take(old_half)).unwrap_or_default()
     }
 
     /// Estimates how full the fullest partition of the half in use is, 0 to 1: its cells, or its
     /// call chains if they are nearer to their limit.
     ///
     /// Keys are hashed, so a few cells at equal distances stand for all. They are looked at only if
-    /// the partition has taken enough samples since the last [`Self::flip`], so that the usual case
+    /// the partition has taken enough samples since the last [`flip`], so that the usual case
     /// reads one counter for each CPU.
     pub fn fill(&self) -> f64 {
         let enough = self.least_samples() as u64 / 8;
@@ -227,6 +212,40 @@ impl CellTable {
     fn words(&self, id: usize) -> impl Iterator<Item = u64> {
         (0..self.rows).map(move |cpu| self.word(cpu, id).load(Ordering::Relaxed))
     }
+}
+
+/// Ends an epoch of these tables: directs their programs to the other half of each, and waits, once
+/// for all of them, until no program writes into the old one. Does not wait for a table that
+/// `is_at_rest` holds of, because its program cannot run.
+///
+/// # Errors
+///
+/// Returns an error if waiting failed. In that case no cell is lost: the next call finds every
+/// cell.
+pub fn flip<'a>(tables: impl IntoIterator<Item = (&'a mut CellTable, bool)>) -> Result<(), SyscallError> {
+    let mut cpus = Vec::new();
+    let told: Vec<_> = tables
+        .into_iter()
+        .map(|(table, is_at_rest)| {
+            let before = table.aggregated().collect();
+            table.announce(table.half ^ 1);
+            if !is_at_rest {
+                cpus.extend_from_slice(&table.partitions);
+            }
+            (table, before)
+        })
+        .collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let waited = if cpus.is_empty() { Ok(()) } else { grace_period(&cpus) };
+    for (table, before) in told {
+        if waited.is_ok() {
+            (table.half, table.before) = (table.half ^ 1, before);
+        } else {
+            table.announce(table.half);
+        }
+    }
+    waited
 }
 
 /// Waits until every program run that started before the call on one of `cpus` has ended.

@@ -15,6 +15,7 @@ use super::naming::{Drained, Naming, NamingResult, RowSink};
 use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::event::Trigger;
+use crate::kernel::sampler::Sampler;
 use crate::kernel::sideband::Mappings;
 use crate::machine::Root;
 use crate::run::budget::NamesBudget;
@@ -179,11 +180,15 @@ impl Opened {
     }
 }
 
-/// Reads the table of an event.
-fn drained(event: &mut SampledEvent) -> Result<Drained, SamplingError> {
-    let mut cells = Vec::new();
-    let chains = event.sampler.drain(|cpu, cell| cells.push((cpu, *cell)))?;
-    Ok(Drained { cells, chains })
+/// Ends the epoch of these events, and returns what is in the table of each.
+fn drained(mut events: Vec<&mut SampledEvent>) -> Result<Vec<Drained>, SamplingError> {
+    Sampler::end_epoch(events.iter_mut().map(|event| &mut event.sampler))?;
+    let taken = events.into_iter().map(|event| {
+        let mut cells = Vec::new();
+        let chains = event.sampler.take(|cpu, cell| cells.push((cpu, *cell)));
+        Drained { cells, chains }
+    });
+    Ok(taken.collect())
 }
 
 pub(crate) fn unix_ns() -> u64 {
@@ -274,16 +279,21 @@ impl<S: RowSink> Running<S> {
     /// Reads the tables that are about to be full. Their cells belong to the epoch that has not
     /// ended yet. Returns the memory in bytes that the cells of these tables take.
     fn read_early(&mut self) -> Result<usize, SamplingError> {
-        let mut bytes = 0;
-        for (event, (filling, early)) in self.session.events.iter_mut().zip(&mut self.early) {
-            if filling.must_be_read(event.sampler.fill()) {
-                early.add(drained(event)?);
-                filling.was_read();
-                if early.bytes() > NamesBudget::of_this_machine().early {
-                    early.join();
-                }
-                bytes += early.bytes();
+        let (mut events, mut states) = (Vec::new(), Vec::new());
+        for (event, state) in self.session.events.iter_mut().zip(&mut self.early) {
+            if state.0.must_be_read(event.sampler.fill()) {
+                events.push(event);
+                states.push(state);
             }
+        }
+        let mut bytes = 0;
+        for (taken, (filling, early)) in drained(events)?.into_iter().zip(states) {
+            early.add(taken);
+            filling.was_read();
+            if early.bytes() > NamesBudget::of_this_machine().early {
+                early.join();
+            }
+            bytes += early.bytes();
         }
         Ok(bytes)
     }
@@ -295,12 +305,11 @@ impl<S: RowSink> Running<S> {
         // period after that belongs to the next epoch.
         let now = monotonic_ns();
         let published = self.unwinder.as_ref().map_or(now, Unwinder::published);
-        let mut taken = Vec::new();
-        for (event, (filling, early)) in self.session.events.iter_mut().zip(&mut self.early) {
-            let mut all = std::mem::take(early);
-            all.add(drained(event)?);
+        let mut taken = drained(self.session.events.iter_mut().collect())?;
+        for (taken, (filling, early)) in taken.iter_mut().zip(&mut self.early) {
+            let later = std::mem::replace(taken, std::mem::take(early));
+            taken.add(later);
             filling.was_read();
-            taken.push(all);
         }
         // The last samples of the epoch came while its tables were read.
         let window: Range<u64> = self.epoch_begin..monotonic_ns();
