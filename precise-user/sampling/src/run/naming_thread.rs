@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::mpsc::{RecvTimeoutError, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -26,12 +26,17 @@ const CHECK: Duration = Duration::from_millis(5);
 /// [`FAILED_RUN`], so the channel to the thread must be closed before. A thread that is stuck then
 /// continues until the process ends, so everything that matters of it must be shared.
 #[derive(Debug)]
-pub(crate) struct NamingThread<T>(Option<JoinHandle<T>>);
+pub(crate) struct NamingThread<T> {
+    thread: Option<JoinHandle<T>>,
+    /// Is disconnected when the thread ends.
+    ended: Receiver<()>,
+}
 
 impl<T> Drop for NamingThread<T> {
     fn drop(&mut self) {
         let begin = Instant::now();
-        while self.0.as_ref().is_some_and(|thread| !thread.is_finished()) && begin.elapsed() < FAILED_RUN {
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && begin.elapsed() < FAILED_RUN
+        {
             std::thread::sleep(CHECK);
         }
     }
@@ -50,6 +55,8 @@ impl<T: Send + 'static> NamingThread<T> {
     ) -> Result<Self, SamplingError> {
         let (begun, begin) = channel();
         let body = move || {
+            // Dropped when the thread ends.
+            let begun = begun;
             rights::raised_for_names(|| {
                 prepare(&mut worker);
                 // Sending fails only if the starting thread has died.
@@ -67,12 +74,12 @@ impl<T: Send + 'static> NamingThread<T> {
                 break;
             }
         }
-        Ok(Self(Some(thread)))
+        Ok(Self { thread: Some(thread), ended: begin })
     }
 
     /// Returns whether the thread has ended.
     pub fn is_finished(&self) -> bool {
-        self.0.as_ref().is_none_or(JoinHandle::is_finished)
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Waits until the thread has named everything, or until `given_up` returns `true`. Returns
@@ -82,19 +89,21 @@ impl<T: Send + 'static> NamingThread<T> {
             if given_up() {
                 return false;
             }
-            std::thread::sleep(CHECK);
+            if self.ended.recv_timeout(CHECK) == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
         }
         true
     }
 
     /// No longer waits for the thread, which continues until the process ends.
     pub fn leave(mut self) {
-        self.0 = None;
+        self.thread = None;
     }
 
     /// Waits until the thread has named everything, and returns its result.
     pub fn finish(mut self) -> Result<T, SamplingError> {
-        let ended = self.0.take().and_then(|thread| thread.join().ok());
+        let ended = self.thread.take().and_then(|thread| thread.join().ok());
         ended.ok_or_else(|| {
             SamplingError::new(ErrorClass::Failed, "the naming thread died, and the samples are lost")
                 .remedy(Remedy::ReportBug)
