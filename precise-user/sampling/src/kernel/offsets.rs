@@ -1,6 +1,7 @@
 //! Resolves the running kernel's types to the constants of the eBPF program.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 
 use precise_common::config::{ABSENT, Offsets};
 
@@ -38,6 +39,9 @@ impl KernelTypes {
     /// is missing that every supported kernel has.
     pub fn of_this_kernel() -> Result<&'static Self, SamplingError> {
         static TYPES: OnceLock<KernelTypes> = OnceLock::new();
+        static READING: Mutex<()> = Mutex::new(());
+        // Whoever comes second waits for what the first one reads.
+        let _reading = READING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(types) = TYPES.get() {
             return Ok(types);
         }
@@ -55,6 +59,18 @@ impl KernelTypes {
         let faults = faults.map(|(cast, registers)| FaultTypes { cast, registers });
         let types = Self { offsets, cast, faults };
         Ok(TYPES.get_or_init(|| types))
+    }
+
+    /// Starts to read them, on a thread of its own: [`Self::of_this_kernel`] waits for it. The
+    /// first event of a task keeps its opener waiting for as long as the kernel's types take
+    /// (`synchronize_rcu()` in `account_event()`, kernel/events/core.c), so both can be at once.
+    pub fn read_ahead() -> Option<JoinHandle<()>> {
+        let read = || {
+            // Whoever needs them gets the same error.
+            let _error = Self::of_this_kernel();
+        };
+        // Without the thread, they are read when they are needed.
+        std::thread::Builder::new().name("types".into()).spawn(read).ok()
     }
 }
 

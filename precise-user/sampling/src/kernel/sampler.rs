@@ -349,8 +349,10 @@ impl Sampler {
         // The program of a timer or of a hardware event runs in an interrupt, and the kernel
         // disables the event by another interrupt of the same CPU (`event_function_call()`), which
         // does not begin before the first has ended. The program of another event runs with
-        // interrupts enabled, and so does one at a tracepoint.
-        self.is_at_rest = self.tracepoints.is_none() && self.request.encoding.trigger() != Trigger::Kernel;
+        // interrupts enabled, in the task that the kernel works for, unless that has ended. So does
+        // one at a tracepoint, in any task.
+        self.is_at_rest = self.tracepoints.is_none()
+            && (self.request.encoding.trigger() != Trigger::Kernel || self.tasks_have_ended());
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::{
     path::Path,
     process::ExitStatus,
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -25,6 +26,7 @@ use super::{
 };
 use crate::error::SamplingError;
 use crate::kernel::descriptors;
+use crate::kernel::offsets::KernelTypes;
 use crate::kernel::opener::Opener;
 use crate::kernel::sideband::{Mappings, Sideband};
 use crate::machine::{MachineInfo, Root, Sysctls};
@@ -140,12 +142,16 @@ impl Session {
         let pid = held.as_ref().map(|held| held.pid);
         let (plan, scopes) = scopes::affordable(plan, pid, machine.online.len(), limits)?;
         let plan = &*plan;
+        // Not earlier, because of the fork.
+        let types = KernelTypes::read_ahead();
         let mut events: Vec<SampledEvent> = Vec::new();
         for planned in &plan.events {
             let first = events.first().map(|event| &event.sampler);
             let opened = opening::open(plan, planned, &scopes, ids, &machine, first)?;
             events.push(opened);
         }
+        // It has the privileges of this thread, which may give them up now.
+        let _read = types.map(JoinHandle::join);
         let pebs = events
             .iter()
             .find_map(|event| verdict::pebs_note(&event.planned.request, event.granted, &machine));

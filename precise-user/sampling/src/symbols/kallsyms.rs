@@ -124,6 +124,12 @@ impl Kallsyms {
         }))
     }
 
+    /// Reads as far as a function at this address needs. An error shows again when something is
+    /// looked up.
+    pub fn read_ahead(&mut self, address: u64) {
+        let _error = self.read_past(address);
+    }
+
     /// Returns the number of bytes from the start of a function to the next one; `None` if there is
     /// no next one.
     ///

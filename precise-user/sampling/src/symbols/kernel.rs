@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
@@ -47,6 +48,8 @@ pub struct KernelSymbols {
     kallsyms: Option<PathBuf>,
     running: bool,
     symbols: Option<Kallsyms>,
+    /// The thread that reads the symbols ahead.
+    ahead: Option<JoinHandle<Kallsyms>>,
     /// When the file was read to its end.
     read_at: Option<Instant>,
     build_ids: FxHashMap<String, Option<BuildId>>,
@@ -56,7 +59,24 @@ impl KernelSymbols {
     /// Uses the file `kallsyms`. If it is from the `running` kernel, reads build ids from `sys`
     /// below `root`.
     pub fn new(root: PathBuf, kallsyms: Option<PathBuf>, running: bool) -> Self {
-        Self { root, kallsyms, running, symbols: None, read_at: None, build_ids: FxHashMap::default() }
+        let build_ids = FxHashMap::default();
+        Self { root, kallsyms, running, symbols: None, ahead: None, read_at: None, build_ids }
+    }
+
+    /// Starts to read the symbols up to `address`, on a thread of its own, if none have been read:
+    /// the kernel takes up to 70 ms to write them, during which the files of processes can be read.
+    pub fn read_ahead(&mut self, address: u64) {
+        if self.symbols.is_some() || self.ahead.is_some() || !self.running {
+            return;
+        }
+        let Some(path) = &self.kallsyms else { return };
+        // What fails here fails again when a symbol is looked up.
+        let Ok(mut symbols) = Kallsyms::open(path, self.running) else { return };
+        let read = move || {
+            symbols.read_ahead(address);
+            symbols
+        };
+        self.ahead = std::thread::Builder::new().name("kallsyms".into()).spawn(read).ok();
     }
 
     /// Returns the function at `address`.
@@ -106,6 +126,9 @@ impl KernelSymbols {
 
     fn find(&mut self, address: u64, kind: SymbolKind) -> Result<NearestSymbol<'_>, Reason> {
         let path = self.kallsyms.clone().ok_or(Reason::FileMissing)?;
+        if let Some(ahead) = self.ahead.take() {
+            self.symbols = ahead.join().ok();
+        }
         if self.symbols.is_none() || self.may_be_stale(address, kind) {
             // An unreadable file and one that contains only zeros mean the same to the user: the
             // addresses are hidden.
@@ -174,6 +197,24 @@ ffffffffc0001000 t bpf_prog_1234_x\t[bpf]
         assert_eq!(kernel.function(0xffff_ffff_c000_1004), name("bpf_prog_1234_x", 4, "[bpf]"));
         assert_eq!(kernel.function(0xffff_ffff_9000_0000), Err(Reason::NoSymbol));
         assert_eq!(kernel.variable(0xffff_8880_0000_0000), Err(Reason::NoSymbol));
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_found() {
+        let (_root, mut kernel) = tree(SOME);
+        kernel.read_ahead(0xffff_ffff_8100_0110);
+        // A second call changes nothing, whether or not the first one's thread has ended.
+        kernel.read_ahead(u64::MAX);
+        let name = |name, offset, module| Ok(NearestSymbol { name, offset, module });
+        assert_eq!(kernel.function(0xffff_ffff_8100_0010), name("_stext", 0x10, KERNEL));
+        assert!(kernel.ahead.is_none());
+        kernel.read_ahead(u64::MAX);
+        assert!(kernel.ahead.is_none(), "there is nothing to read");
+        assert_eq!(kernel.function(0xffff_ffff_c000_0004), name("mod_fn", 4, "[ext4]"));
+
+        let mut none = symbols_of(Path::new("/nonexistent"));
+        none.read_ahead(1);
+        assert_eq!(none.function(1), Err(Reason::KernelHidden));
     }
 
     #[test]

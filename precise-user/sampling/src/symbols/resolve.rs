@@ -148,6 +148,8 @@ impl BatchResolver {
         let mut locations = Vec::with_capacity(queries.len());
         while let Some(rest) = queries.get(locations.len()..).filter(|rest| !rest.is_empty()) {
             let places = self.places(rest.iter().map(|q| (q.kernel, &q.mapping, q.address)));
+            let of_kernel = rest.iter().filter(|query| query.kernel).map(|query| query.address);
+            of_kernel.max().into_iter().for_each(|last| self.kernel.read_ahead(last));
             self.ask_files(&places);
             self.ask_perf_maps(rest, &places);
             let resolve = |(query, place)| self.code_location(names, query, place);

@@ -128,7 +128,7 @@ fn losses(of: &LedgerOf<'_>) -> Vec<String> {
         say(format!(
             "The rows hold {}, but {} were aggregated and not discarded.",
             counted(held.samples, "sample"),
-            aggregated.saturating_sub(discarded)
+            thousands(aggregated.saturating_sub(discarded))
         ));
     }
     if let Some(runaway) = &ledger.runaway {
