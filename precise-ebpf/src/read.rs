@@ -1,8 +1,8 @@
 //! Step 1: reads the kernel's data of the sample.
 //!
 //! The context of a `perf_event` program is a `struct bpf_perf_event_data_kern { regs, data, event
-//! }`. Programs see registers, period and data address in it without further ado. The offsets of
-//! all else come from the running kernel's BTF, as constants.
+//! }`. On every kernel, a program may read the registers, the period and the data address from it
+//! directly. The offsets of other fields come from the running kernel's BTF, as constants.
 
 mod access;
 mod constants;
@@ -90,7 +90,7 @@ impl<A: KernelRead> SampleContext<A> {
     #[inline(always)]
     pub fn open(ctx: *mut c_void) -> Self {
         let kernel_ctx = A::context(ctx);
-        // Nothing else reads it.
+        // A run that never reads the sample's data does not load the pointer to it.
         let data = if asks!(source, has source::DATA) { A::data(kernel_ctx) } else { ptr::null() };
         Self::of(ctx, kernel_ctx, data, ptr::null())
     }
@@ -192,9 +192,9 @@ impl<A: KernelRead> SampleContext<A> {
         })
     }
 
-    /// Returns the number of events that this sample stands for. Asked for once: of a timer it is
-    /// read by way of a pointer, which takes the verifier as long as
-    /// [`precise_common::config::Config::reads_data`] says.
+    /// Returns the number of events that this sample stands for. Call this once per sample: for a
+    /// timer it loads a pointer, which is slow to verify
+    /// ([`precise_common::config::Config::reads_data`]).
     #[inline(always)]
     pub fn period(&self) -> u64 {
         if A::OF_EVENT && asks!(source, has source::PERIOD_FROM_EVENT) {

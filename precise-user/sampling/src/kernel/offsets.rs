@@ -40,7 +40,7 @@ impl KernelTypes {
     pub fn of_this_kernel() -> Result<&'static Self, SamplingError> {
         static TYPES: OnceLock<KernelTypes> = OnceLock::new();
         static READING: Mutex<()> = Mutex::new(());
-        // Whoever comes second waits for what the first one reads.
+        // A second caller waits for the result of the first.
         let _reading = READING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(types) = TYPES.get() {
             return Ok(types);
@@ -61,15 +61,15 @@ impl KernelTypes {
         Ok(TYPES.get_or_init(|| types))
     }
 
-    /// Starts to read them, on a thread of its own: [`Self::of_this_kernel`] waits for it. The
-    /// first event of a task keeps its opener waiting for as long as the kernel's types take
-    /// (`synchronize_rcu()` in `account_event()`, kernel/events/core.c), so both can be at once.
+    /// Starts a thread that reads the types; [`Self::of_this_kernel`] waits for it. Opening the
+    /// first event of a task blocks for about as long (`synchronize_rcu()` in `account_event()`,
+    /// kernel/events/core.c), so the two overlap.
     pub fn read_ahead() -> Option<JoinHandle<()>> {
         let read = || {
-            // Whoever needs them gets the same error.
+            // The next caller meets the same error.
             let _error = Self::of_this_kernel();
         };
-        // Without the thread, they are read when they are needed.
+        // If the thread cannot be started, the types are read when they are needed.
         std::thread::Builder::new().name("types".into()).spawn(read).ok()
     }
 }

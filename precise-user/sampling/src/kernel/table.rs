@@ -214,9 +214,9 @@ impl CellTable {
     }
 }
 
-/// Ends an epoch of these tables: directs their programs to the other half of each, and waits, once
-/// for all of them, until no program writes into the old one. Does not wait for a table that
-/// `is_at_rest` holds of, because its program cannot run.
+/// Ends an epoch of these tables: directs their programs to the other half of each table, then
+/// waits once until no program writes into an old half. A table that comes with `true` is at rest:
+/// its program cannot run any more, so it needs no wait.
 ///
 /// # Errors
 ///

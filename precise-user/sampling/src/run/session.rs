@@ -142,7 +142,7 @@ impl Session {
         let pid = held.as_ref().map(|held| held.pid);
         let (plan, scopes) = scopes::affordable(plan, pid, machine.online.len(), limits)?;
         let plan = &*plan;
-        // Not earlier, because of the fork.
+        // Not earlier: no other thread may run while the command is forked.
         let types = KernelTypes::read_ahead();
         let mut events: Vec<SampledEvent> = Vec::new();
         for planned in &plan.events {
@@ -150,7 +150,7 @@ impl Session {
             let opened = opening::open(plan, planned, &scopes, ids, &machine, first)?;
             events.push(opened);
         }
-        // It has the privileges of this thread, which may give them up now.
+        // The thread has inherited the privileges that this one may give up below.
         let _read = types.map(JoinHandle::join);
         let pebs = events
             .iter()

@@ -124,8 +124,8 @@ impl Kallsyms {
         }))
     }
 
-    /// Reads as far as a function at this address needs. An error shows again when something is
-    /// looked up.
+    /// Reads the symbols up to `address`. An error is not returned here: the next lookup meets it
+    /// again.
     pub fn read_ahead(&mut self, address: u64) {
         let _error = self.read_past(address);
     }

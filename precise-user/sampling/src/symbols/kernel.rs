@@ -63,14 +63,14 @@ impl KernelSymbols {
         Self { root, kallsyms, running, symbols: None, ahead: None, read_at: None, build_ids }
     }
 
-    /// Starts to read the symbols up to `address`, on a thread of its own, if none have been read:
-    /// the kernel takes up to 70 ms to write them, during which the files of processes can be read.
+    /// Starts a thread that reads the symbols up to `address`, unless some have been read already.
+    /// The kernel takes up to 70 ms to format them, and meanwhile the reader can work on files.
     pub fn read_ahead(&mut self, address: u64) {
         if self.symbols.is_some() || self.ahead.is_some() || !self.running {
             return;
         }
         let Some(path) = &self.kallsyms else { return };
-        // What fails here fails again when a symbol is looked up.
+        // An unreadable file is reported by the next lookup.
         let Ok(mut symbols) = Kallsyms::open(path, self.running) else { return };
         let read = move || {
             symbols.read_ahead(address);
