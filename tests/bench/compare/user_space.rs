@@ -50,7 +50,8 @@ fn cpu_time(
     beside: Beside,
     command: impl Fn(Tool) -> Vec<String>,
 ) -> Question {
-    let note = "User space and what the kernel does for it, in ten seconds; not the samples \
+    let note = "User space and what the kernel does for it, in ten seconds. They include the debug \
+                information that precise reads once for each file. They do not include the samples \
                 themselves, and not what perf does at its end.";
     let question = Question::new(title, "ms per second", note);
     PROFILERS.into_iter().fold(question, |question, tool| {
