@@ -55,8 +55,6 @@ impl<T: Send + 'static> NamingThread<T> {
     ) -> Result<Self, SamplingError> {
         let (begun, begin) = channel();
         let body = move || {
-            // Dropped when the thread ends.
-            let begun = begun;
             rights::raised_for_names(|| {
                 prepare(&mut worker);
                 // Sending fails only if the starting thread has died.
