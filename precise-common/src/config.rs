@@ -466,9 +466,9 @@ pub const CONSTANT_WIDE: u64 = 1 << 31;
 /// A question about one word of the filter block, which is answered before the program is loaded.
 ///
 /// In the program, one instruction puts the encoded question into a register, and the next one
-/// jumps if it is not 0. The loader replaces the question with the answer, 1 or 0, and the verifier
-/// removes the jump and the code of the other answer. A test of a constant would leave more code
-/// behind: loading the word, masking it, and keeping it for the next test.
+/// jumps if it is not 0. The loader knows the answer, so it makes both a jump or nothing, and
+/// removes the code of the other answer. A test of a constant would leave more code behind: loading
+/// the word, masking it, and keeping it for the next test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The byte offset in [`Config`] of a word of four bytes.

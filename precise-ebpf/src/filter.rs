@@ -56,7 +56,7 @@ pub fn pass<A: KernelRead>(sample: &SampleContext<A>) -> Result<(), usize> {
         ($($index:literal)+) => {
             const { assert!([$($index),+].len() == MAX_SLOTS) };
             $(
-                // The code after the last slot in use is unreachable, and the verifier removes it.
+                // The code after the last slot in use is unreachable, and the loader removes it.
                 if asks!(at slot_offset($index, offset_of!(FilterSlot, operand)) as usize, QuestionTest::Is(operand::NONE)) {
                     return Ok(());
                 }

@@ -5,7 +5,7 @@
 ///
 /// It is the operand of an instruction, not memory: the loader finds each such instruction by its
 /// sentinel and writes the constant into it before the kernel sees the program. So a constant costs
-/// no load and no cache line, and the verifier removes every branch that it decides. (This is a
+/// no load and no cache line, and the loader removes every branch that it decides. (This is a
 /// macro because only `asm!` accepts an offset computed from a generic parameter.)
 macro_rules! constant {
     ($offset:expr) => {{
@@ -42,8 +42,8 @@ pub(crate) use config;
 
 /// Asks a question about the filter block (`precise_common::config::Question`): `asks!(fields, has
 /// field::EXACT)`, `asks!(mode, is mode::STREAM)`, `asks!(at offset, test)`. The loader answers it,
-/// and the verifier removes the jump; only the move of the answer into a register is left. `likely`
-/// places the code for a positive answer in line, not after the jump.
+/// and nothing of it is left. `likely` makes the compiler place the code for a positive answer
+/// before that for a negative one.
 macro_rules! asks {
     (at $offset:expr, $test:expr) => {
         crate::read::asks!(@jump "if {answer} != 0 goto {target}", true, $offset, $test)

@@ -6,6 +6,7 @@
 pub mod blueprint;
 mod bpf;
 pub mod clock;
+mod code;
 pub mod descriptors;
 pub mod event;
 pub mod explain;

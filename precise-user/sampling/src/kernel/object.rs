@@ -4,12 +4,15 @@
 use std::{
     collections::HashMap,
     io,
-    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
 };
 
-use aya_obj::{Map, Object, ProgramSection, btf::BtfFeatures, generated::bpf_prog_type};
+use aya_obj::{Function, Map, Object, ProgramSection, btf::BtfFeatures, generated::bpf_prog_type};
 
-use super::bpf::{self, ProgramCode, Refused};
+use super::{
+    bpf::{self, ProgramCode, Refused},
+    code,
+};
 
 /// All that a program's type information may contain. The oldest supported kernel, 6.1, knows all
 /// of it.
@@ -74,19 +77,16 @@ impl Loaded {
             maps.insert(name.clone(), fd);
         }
 
-        let sections = object.functions.keys().map(|(section, _)| *section).collect();
         let with_fds =
             described.iter().filter_map(|(name, map)| Some((&**name, maps.get(name)?.as_raw_fd(), map)));
-        object.relocate_maps(with_fds, &sections).map_err(|error| lacks(&error))?;
-        object.relocate_calls(&sections).map_err(|error| lacks(&error))?;
-        let missing = || ObjectError::Lacks(entry.to_owned());
-        let program = object.programs.get(entry).ok_or_else(missing)?;
-        let function = object.functions.get(&program.function_key()).ok_or_else(missing)?;
+        let mut function = link(&mut object, entry, with_fds)?;
+        code::shorten(&mut function).map_err(|error| lacks(&error))?;
+        let program = object.programs.get(entry).ok_or_else(|| ObjectError::Lacks(entry.to_owned()))?;
         let code = ProgramCode {
             name: entry,
             kind: kind(&program.section),
             license: &program.license,
-            function,
+            function: &function,
             types: types.as_ref().map(|types| types.as_fd()),
         };
         Ok(Self { program: load(&code)?, maps })
@@ -96,6 +96,21 @@ impl Loaded {
     pub fn map(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.maps.get(name).map(|map| map.as_fd())
     }
+}
+
+/// Returns a program of an object, linked with its maps and with the functions that it calls.
+pub(super) fn link<'a>(
+    object: &mut Object,
+    entry: &str,
+    maps: impl Iterator<Item = (&'a str, RawFd, &'a Map)>,
+) -> Result<Function, ObjectError> {
+    let lacks = |error: &dyn std::error::Error| ObjectError::Lacks(chain(error));
+    let sections = object.functions.keys().map(|(section, _)| *section).collect();
+    object.relocate_maps(maps, &sections).map_err(|error| lacks(&error))?;
+    object.relocate_calls(&sections).map_err(|error| lacks(&error))?;
+    let program = object.programs.get(entry);
+    let function = program.and_then(|program| object.functions.remove(&program.function_key()));
+    function.ok_or_else(|| ObjectError::Lacks(entry.to_owned()))
 }
 
 /// Returns the kernel's type of the programs in a section.

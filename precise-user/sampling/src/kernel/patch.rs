@@ -56,6 +56,13 @@ pub(super) fn constants(object: &mut [u8], config: &Config) -> Result<(), PatchE
     if done.constants > 0 && done.questions > 0 { Ok(()) } else { Err(PatchError::Block) }
 }
 
+/// `BPF_JMP | BPF_JNE | BPF_K`.
+const JUMP_IF_NOT_EQUAL: u8 = 0x55;
+/// `BPF_JMP | BPF_JA`.
+const JUMP: u8 = 0x05;
+/// A jump to the next instruction.
+const NO_JUMP: [u8; 8] = [JUMP, 0, 0, 0, 0, 0, 0, 0];
+
 /// The number of places patched so far.
 #[derive(Debug, Default)]
 struct Patched {
@@ -78,7 +85,12 @@ impl Patched {
                 u32::from_le_bytes([instruction[4], instruction[5], instruction[6], instruction[7]]);
             if let Some(question) = asked(instruction, next) {
                 let answer = question.answer(word(question.offset).ok_or(PatchError::Constant)?);
-                instruction[4..].copy_from_slice(&u32::from(answer).to_le_bytes());
+                let jumps = answer == (next[0] == JUMP_IF_NOT_EQUAL);
+                *instruction = NO_JUMP;
+                *next = match *next {
+                    [_, _, low, high, ..] if jumps => [JUMP, 0, low, high, 0, 0, 0, 0],
+                    _ => NO_JUMP,
+                };
                 self.questions += 1;
             } else if instruction[0] == LOAD_IMMEDIATE
                 && next[..4] == [0; 4]
@@ -101,8 +113,6 @@ impl Patched {
 fn asked(instruction: &[u8; 8], next: &[u8; 8]) -> Option<Question> {
     /// `BPF_ALU64 | BPF_MOV | BPF_K`.
     const MOVE_IMMEDIATE: u8 = 0xb7;
-    /// `BPF_JMP | BPF_JNE | BPF_K`.
-    const JUMP_IF_NOT_EQUAL: u8 = 0x55;
     /// `BPF_JMP | BPF_JEQ | BPF_K`.
     const JUMP_IF_EQUAL: u8 = 0x15;
     let [MOVE_IMMEDIATE, register, 0, 0, operand @ ..] = *instruction else { return None };

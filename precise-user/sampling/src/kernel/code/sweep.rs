@@ -1,0 +1,92 @@
+//! Removes what is computed, or stored in the frame, and never read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aya_obj::generated::bpf_insn;
+
+use super::{
+    Code, CodeError,
+    liveness::{Liveness, is_unread},
+    operation::{Operand, Operation, Place, operator},
+};
+
+/// Removes what is not needed. Returns whether anything was.
+pub(super) fn sweep(code: &mut [bpf_insn]) -> Result<bool, CodeError> {
+    let mut changes = BTreeMap::new();
+    for function in Code(code).functions()? {
+        changes_in(Code(code), function, &mut changes)?;
+    }
+    for (at, change) in &changes {
+        let slots = Code(code).operation(*at)?.slots();
+        for instruction in &mut code[*at..*at + slots] {
+            change.write(instruction);
+        }
+    }
+    Ok(!changes.is_empty())
+}
+
+/// Notes the instructions of a function that are not needed, and what they become.
+fn changes_in(
+    code: Code<'_>,
+    function: usize,
+    changes: &mut BTreeMap<usize, Operation>,
+) -> Result<(), CodeError> {
+    let mut instructions = Vec::new();
+    let mut targets = BTreeSet::new();
+    code.each(function, |at, operation| {
+        if let Operation::Jump(distance) | Operation::Branch { distance, .. } = operation {
+            targets.insert(code.target(at, distance.into())?);
+        }
+        instructions.push((at, operation));
+        Ok(())
+    })?;
+    instructions.sort_unstable_by_key(|(at, _)| *at);
+    let liveness = Liveness::of(code, function, &instructions)?;
+    for (at, operation) in instructions {
+        if is_unread(operation, liveness.after(at, operation)?) {
+            changes.insert(at, Operation::NOTHING);
+            continue;
+        }
+        let next = at + operation.slots();
+        if next >= code.0.len() || targets.contains(&next) {
+            continue;
+        }
+        let second = code.operation(next)?;
+        if is_stored_back(operation, second) {
+            changes.insert(next, Operation::NOTHING);
+        } else if let Some((address, load)) = with_offset(operation, second)
+            && (second.sets() == Some(address) || liveness.after(next, second)?.registers >> address & 1 == 0)
+        {
+            changes.insert(at, Operation::NOTHING);
+            changes.insert(next, load);
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether an instruction stores what the one before it has loaded from the same place.
+fn is_stored_back(operation: Operation, next: Operation) -> bool {
+    match (operation, next) {
+        (
+            Operation::Load { to: loaded, from, bytes, signed: false },
+            Operation::Store { to, bytes: stored, operand: Operand::Register(operand) },
+        ) => from == to && bytes == stored && loaded == operand && loaded != to.base,
+        _ => false,
+    }
+}
+
+/// Returns the register to which an instruction adds a number and from whose address the next one
+/// loads, and a load that does both.
+fn with_offset(operation: Operation, next: Operation) -> Option<(u8, Operation)> {
+    match (operation, next) {
+        (
+            Operation::Compute { wide: true, operator: operator::ADD, to: address, operand },
+            Operation::Load { to, from, bytes, signed },
+        ) if from.base == address => {
+            let Operand::Number(more) = operand else { return None };
+            let offset = from.offset.checked_add(i16::try_from(more).ok()?)?;
+            Some((address, Operation::Load { to, from: Place { offset, ..from }, bytes, signed }))
+        }
+        _ => None,
+    }
+}
