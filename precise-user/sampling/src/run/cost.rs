@@ -157,25 +157,31 @@ impl Cost {
     }
 
     fn spent(&mut self, sampled: &[SampledEvent]) -> Spent {
-        let mut by_cpu: Vec<f64> = Vec::new();
+        // The cost and the number of the samples of each CPU.
+        let mut by_cpu: Vec<(f64, f64)> = Vec::new();
         for (of, event) in self.events.iter_mut().zip(sampled) {
             let each = of.interrupt_ns + measured_ns(event).unwrap_or(UNMEASURED_NS);
             let seen = event.sampler.seen_by_cpu();
-            by_cpu.resize(by_cpu.len().max(seen.len()), 0.0);
-            for ((spent, now), before) in by_cpu.iter_mut().zip(&seen).zip(&of.seen) {
-                *spent += now.saturating_sub(*before) as f64 * each;
+            by_cpu.resize(by_cpu.len().max(seen.len()), (0.0, 0.0));
+            for (((spent, samples), now), before) in by_cpu.iter_mut().zip(&seen).zip(&of.seen) {
+                let more = now.saturating_sub(*before) as f64;
+                *samples += more;
+                *spent += more * each;
             }
             of.seen = seen;
         }
         let (now, thread_ns) = (monotonic_ns(), thread_cpu_ns());
+        let busiest = by_cpu.iter().copied().max_by(|(one, _), (other, _)| one.total_cmp(other));
+        let (sampling, samples) = busiest.unwrap_or_default();
         let spent = Spent {
             elapsed: now.saturating_sub(self.last) as f64,
-            sampling: by_cpu.iter().copied().fold(0.0, f64::max),
+            sampling,
+            samples,
             reading: thread_ns.saturating_sub(self.thread_ns) as f64 / self.cpus as f64,
         };
         (self.last, self.thread_ns) = (now, thread_ns);
         self.sampling.resize(by_cpu.len(), 0.0);
-        self.sampling.iter_mut().zip(&by_cpu).for_each(|(sum, spent)| *sum += spent);
+        self.sampling.iter_mut().zip(&by_cpu).for_each(|(sum, (spent, _))| *sum += spent);
         self.reading += spent.reading;
         self.window.add(&spent);
         spent
@@ -362,7 +368,8 @@ mod tests {
                     let rate = kernel.rate(timer, events);
                     rates.push(rate);
                     let sampling = rate * LOOK / 1e9 * COST;
-                    let spent = Spent { elapsed: LOOK, sampling, reading: 0.0 };
+                    let samples = sampling / COST;
+                    let spent = Spent { elapsed: LOOK, sampling, samples, reading: 0.0 };
                     let ended = (look % 20 == 0).then(|| governor.end_epoch()).flatten();
                     for scale in governor.look(&spent).into_iter().chain(ended) {
                         let new = slower(begin, scale, false);

@@ -17,18 +17,24 @@ const SHRINK: f64 = 0.25;
 /// Share of the budget that sampling may always use, even if user space alone exceeds the budget:
 /// longer periods would not help then, and a run without samples is useless.
 const LEAST: f64 = 0.1;
+/// Samples per second that the CPU that samples most keeps, whatever they seem to cost. What a
+/// sample takes is measured on one in 64, so where few are taken, one whose program was interrupted
+/// for long (by a hypervisor, for example) would make all of them seem that dear.
+const LEAST_PER_SECOND: f64 = 10.0;
 /// A scale that shrinks below this value becomes 1: the initial periods are then close enough.
 const NEARLY: f64 = 1.25;
 /// The smallest change of the scale, as a factor, that is worth a change of the rates.
 const WORTH: f64 = 1.1;
 
-/// The cost of a stretch of a run, in nanoseconds.
+/// The cost of a stretch of a run; times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Spent {
     /// Length of the stretch.
     pub elapsed: f64,
     /// Time for sampling, on the CPU that sampled most.
     pub sampling: f64,
+    /// Number of samples of that CPU.
+    pub samples: f64,
     /// Time that user space took to read the table, divided by the number of CPUs.
     pub reading: f64,
 }
@@ -47,6 +53,7 @@ impl Spent {
     pub fn add(&mut self, other: &Self) {
         self.elapsed += other.elapsed;
         self.sampling += other.sampling;
+        self.samples += other.samples;
         self.reading += other.reading;
     }
 }
@@ -58,6 +65,8 @@ pub struct Governor {
     epoch_ns: f64,
     scale: f64,
     most: f64,
+    /// The cost in this epoch. Its samples are as many as there would have been with the initial
+    /// periods.
     spent: Spent,
     /// Whether the scale was raised in this epoch: the cost from before does not predict the cost
     /// at the new rate.
@@ -78,9 +87,13 @@ impl Governor {
 
     /// Adds the cost since the last look. Returns the new scale if the periods must change at once.
     pub fn look(&mut self, spent: &Spent) -> Option<f64> {
-        self.spent.add(spent);
+        self.spent.add(&Spent { samples: spent.samples * self.scale, ..*spent });
         let used_up = self.spent.total() > self.budget * self.epoch_ns.max(self.spent.elapsed);
-        if used_up && spent.share() > self.budget { self.rescale(spent, 1.0) } else { None }
+        if !used_up || spent.share() <= self.budget {
+            return None;
+        }
+        let still = self.still(&self.spent);
+        self.rescale(spent, 1.0, still)
     }
 
     /// Ends the epoch that the looks described. Returns the new scale if the periods must change.
@@ -91,16 +104,21 @@ impl Governor {
         }
         let room = self.room(&spent);
         if spent.share() > self.budget && spent.sampling > room {
-            let new = self.rescale(&spent, 1.0);
+            let new = self.rescale(&spent, 1.0, self.still(&spent));
             self.raised = false;
             return new;
         }
         // Compares with what reading leaves of the budget, because periods do not change the cost
         // of reading.
         if self.scale > 1.0 && spent.sampling < IDLE * room {
-            return self.rescale(&spent, SHRINK);
+            return self.rescale(&spent, SHRINK, self.still(&spent));
         }
         None
+    }
+
+    /// Returns the scale that leaves [`LEAST_PER_SECOND`], by what this epoch has shown so far.
+    fn still(&self, epoch: &Spent) -> f64 {
+        epoch.samples / (LEAST_PER_SECOND * epoch.elapsed.max(self.epoch_ns) / 1e9)
     }
 
     /// Returns the time in nanoseconds that sampling may take in this stretch.
@@ -110,14 +128,17 @@ impl Governor {
     }
 
     /// Changes the scale to the one that would have kept this stretch within the budget, but to no
-    /// less than `least` times the current scale. Returns the new scale; `None` if the change is
-    /// too small.
-    fn rescale(&mut self, spent: &Spent, least: f64) -> Option<f64> {
+    /// less than `least` times the current scale, and to no more than `still` unless it is more
+    /// already. Returns the new scale; `None` if the change is too small.
+    fn rescale(&mut self, spent: &Spent, least: f64, still: f64) -> Option<f64> {
         let room = self.room(spent);
         if room <= 0.0 {
             return None;
         }
         let mut new = (self.scale * (spent.sampling / room).max(least)).max(1.0).min(self.most);
+        if new > self.scale {
+            new = new.min(still).max(self.scale);
+        }
         if new < self.scale && new < NEARLY {
             new = 1.0;
         }
@@ -137,15 +158,21 @@ impl Governor {
 pub fn scaled(period: u64, scale: f64, sixteens: bool) -> u64 {
     /// The longest period that the registers of every PMU can hold.
     const LONGEST: u64 = (1 << 31) - 1;
+    /// 16 times the largest prime below 2²⁷.
+    const LONGEST_OF_SIXTEENS: u64 = 16 * ((1 << 27) - 39);
     if scale <= 1.0 {
         return period;
     }
     let wanted = ((period as f64 * scale) as u64).min(LONGEST.max(period));
     // Only a user can have chosen such a long period; a longer one may not be accepted.
     if wanted >= LONGEST {
-        return if sixteens { LONGEST & !0xf } else { LONGEST.max(period) };
+        return if sixteens { LONGEST_OF_SIXTEENS } else { LONGEST.max(period) };
     }
-    if sixteens { 16 * next_prime((wanted / 16).max(9)) } else { next_prime(wanted) }
+    if sixteens {
+        (16 * next_prime((wanted / 16).max(9))).min(LONGEST_OF_SIXTEENS)
+    } else {
+        next_prime(wanted)
+    }
 }
 
 /// Returns the smallest prime that is not less than `least`, below 2³².

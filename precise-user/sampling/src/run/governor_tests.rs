@@ -16,7 +16,8 @@ fn simulate(governor: &mut Governor, epochs: usize, events: impl Fn(usize) -> f6
         let mut whole = Spent::default();
         for look in 0..looks {
             let samples = events(epoch * looks + look) / period as f64;
-            let spent = Spent { elapsed: LOOK, sampling: samples * COST, reading: 0.0005 * LOOK };
+            let (sampling, reading) = (samples * COST, 0.0005 * LOOK);
+            let spent = Spent { elapsed: LOOK, sampling, samples, reading };
             whole.add(&spent);
             if let Some(scale) = governor.look(&spent) {
                 period = scaled(1000, scale, false);
@@ -84,7 +85,8 @@ fn where_reading_alone_is_too_much_something_is_still_sampled() {
     let mut governor = Governor::new(BUDGET, EPOCH, f64::INFINITY);
     for _ in 0..100 {
         let sampling = load(1.0) / 1000.0 * COST / governor.scale();
-        let spent = Spent { elapsed: LOOK, sampling, reading: 2.0 * BUDGET * LOOK };
+        let samples = sampling / COST;
+        let spent = Spent { elapsed: LOOK, sampling, samples, reading: 2.0 * BUDGET * LOOK };
         governor.look(&spent);
         governor.end_epoch();
     }
@@ -95,10 +97,27 @@ fn where_reading_alone_is_too_much_something_is_still_sampled() {
 fn where_longer_periods_do_not_help_they_do_not_grow_for_ever() {
     let mut governor = Governor::new(BUDGET, EPOCH, 1000.0);
     for _ in 0..100 {
-        governor.look(&Spent { elapsed: LOOK, sampling: LOOK, reading: 0.0 });
+        governor.look(&Spent { elapsed: LOOK, sampling: LOOK, samples: 1e6, reading: 0.0 });
         governor.end_epoch();
     }
     assert_eq!(governor.scale(), 1000.0);
+}
+
+/// A hypervisor takes the CPU for 30 ms, in the one program of 64 that is timed.
+#[test]
+fn however_dear_samples_seem_some_are_left() {
+    for per_second in [2.0, 40.0, 3000.0] {
+        let mut governor = Governor::new(BUDGET, EPOCH, f64::INFINITY);
+        for look in 1..=200 {
+            let samples = per_second * LOOK / EPOCH / governor.scale();
+            governor.look(&Spent { elapsed: LOOK, sampling: samples * 30e6, samples, reading: 0.0 });
+            if look % 20 == 0 {
+                governor.end_epoch();
+            }
+        }
+        let (left, due) = (per_second / governor.scale(), per_second.min(10.0));
+        assert!((due..WORTH * due).contains(&left), "{left} of {per_second}");
+    }
 }
 
 #[test]
@@ -110,9 +129,7 @@ fn periods_are_primes_or_sixteen_times_one() {
     for scale in [1.5, 7.0, 333.3, 1e6, 1e12] {
         let period = scaled(0x40, scale, true);
         assert!(period.is_multiple_of(16) && (0x90..1 << 31).contains(&period), "{scale}: {period}");
-        if scale < 1e6 {
-            assert!(is_prime(period / 16), "{scale}: {period}");
-        }
+        assert!(is_prime(period / 16), "{scale}: {period}");
         assert!(scaled(1000, scale, false) < 1 << 31);
     }
     // The period that the user requested is never shortened.
