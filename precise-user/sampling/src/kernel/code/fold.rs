@@ -43,13 +43,8 @@ impl<'a> Facts<'a> {
     fn of(code: Code<'a>, function: usize) -> Result<Self, CodeError> {
         let mut facts = Self { code, shared: frame::shared(code, function)?, states: BTreeMap::new() };
         // Where paths meet: also where one only arrives from above.
-        let mut meets = BTreeSet::from([function]);
-        code.each(function, |at, operation| {
-            if let Operation::Jump(distance) | Operation::Branch { distance, .. } = operation {
-                meets.insert(code.target(at, distance.into())?);
-            }
-            Ok(())
-        })?;
+        let mut meets = code.targets(function)?;
+        meets.insert(function);
         facts.states.insert(function, State::UNKNOWN);
         // In the order of the code, so that most paths have met where they are followed on.
         let mut changed = BTreeSet::from([function]);
@@ -133,9 +128,9 @@ impl<'a> Facts<'a> {
                 }
             }
             Operation::Atomic { to, bytes, operand } => {
+                state.store(state.place(to), bytes, None);
                 state.set(0, RegisterFact::Any);
                 state.set(operand, RegisterFact::Any);
-                state.store(state.place(to), bytes, None);
             }
             Operation::Store { to, bytes, operand } => {
                 let place = state.place(to);

@@ -1,12 +1,30 @@
 //! Which part of a function's frame others may read and write.
 
+use std::ops::Range;
+
 use super::{
     Code, CodeError,
     operation::{Callee, FRAME, Operand, Operation, operator},
 };
 
+/// The frame has 512 bytes, in words of four.
+pub(super) const WORDS: usize = 128;
+
 /// The offset of the frame's start.
-const START: i32 = -512;
+const START: i32 = -4 * WORDS as i32;
+
+/// Returns the words of the frame of which an access touches some bytes, by their indexes from the
+/// frame's start.
+pub(super) fn touched(offset: i32, bytes: i32) -> Range<usize> {
+    let word = |offset: i32| (offset - START).div_euclid(4).clamp(0, WORDS as i32) as usize;
+    word(offset)..word(offset + bytes + 3)
+}
+
+/// Returns the words that an access covers, if it is one of whole words.
+pub(super) fn covered(offset: i32, bytes: i32) -> Option<Range<usize>> {
+    let words = touched(offset, bytes);
+    (4 * words.len() == bytes as usize).then_some(words)
+}
 
 /// Returns the lowest offset of the frame that others than the function's own loads and stores may
 /// read or write: the lowest that a pointer is made for, because it may be used for all above it. 0

@@ -1,5 +1,7 @@
 //! Which registers and which words of the frame are read later, at each instruction.
 
+use std::ops::Range;
+
 use super::{
     Code, CodeError, frame,
     operation::{Callee, FRAME, Operand, Operation, Place, operator},
@@ -46,7 +48,8 @@ impl<'a> Liveness<'a> {
         function: usize,
         instructions: &[(usize, Operation)],
     ) -> Result<Self, CodeError> {
-        let shared = words_in(frame::shared(code, function)?, 512);
+        let lowest = frame::shared(code, function)?;
+        let shared = bits(frame::touched(lowest, -lowest));
         let mut liveness = Self { code, shared, before: vec![Read::default(); code.0.len() + 1] };
         loop {
             let mut changed = false;
@@ -114,7 +117,7 @@ fn reads(operation: Operation, read: &mut Read) {
         }
         Operation::Store { to, bytes, operand } => {
             if to.base == FRAME {
-                read.frame &= !words_in(to.offset.into(), bytes.into());
+                read.frame &= !bits(frame::covered(to.offset.into(), bytes.into()).unwrap_or_default());
             }
             read.register(to.base);
             read.operand(operand);
@@ -160,14 +163,10 @@ fn arguments(callee: Callee) -> u8 {
 
 /// Returns the words of the frame of which an access touches some bytes.
 fn touched(place: Place, bytes: u8) -> u128 {
-    let words = |offset: i32| (offset + 512).div_euclid(4);
-    let first = i32::from(place.offset);
-    let last = first + i32::from(bytes) - 1;
-    (words(first)..=words(last)).filter(|word| (0..128).contains(word)).fold(0, |all, word| all | 1 << word)
+    bits(frame::touched(place.offset.into(), bytes.into()))
 }
 
-/// Returns the words of the frame that a range contains as a whole.
-fn words_in(first: i32, bytes: i32) -> u128 {
-    let words = (first + 515).div_euclid(4)..(first + bytes + 512).div_euclid(4);
-    words.filter(|word| (0..128).contains(word)).fold(0, |all, word| all | 1 << word)
+/// Returns the bits of these words.
+fn bits(words: Range<usize>) -> u128 {
+    words.fold(0, |all, word| all | 1 << word)
 }

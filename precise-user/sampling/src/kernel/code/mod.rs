@@ -23,6 +23,8 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use aya_obj::{
     Function,
     generated::{bpf_func_info, bpf_insn, bpf_line_info},
@@ -100,6 +102,18 @@ impl Code<'_> {
         starts.sort_unstable();
         starts.dedup();
         Ok(starts)
+    }
+
+    /// Returns where the jumps and branches of a function lead to.
+    fn targets(self, function: usize) -> Result<BTreeSet<usize>, CodeError> {
+        let mut targets = BTreeSet::new();
+        self.each(function, |at, operation| {
+            if let Operation::Jump(distance) | Operation::Branch { distance, .. } = operation {
+                targets.insert(self.target(at, distance.into())?);
+            }
+            Ok(())
+        })?;
+        Ok(targets)
     }
 
     /// Calls `visit` for each instruction of a function that some path reaches.

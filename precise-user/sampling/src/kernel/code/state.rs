@@ -1,6 +1,9 @@
 //! What is known of registers and of the frame at one instruction.
 
-use super::operation::{FRAME, Operand, Place};
+use super::{
+    frame::{self, WORDS},
+    operation::{FRAME, Operand, Place},
+};
 
 /// What is known of a register's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +15,6 @@ pub(super) enum RegisterFact {
     /// As much more than another register, which has not changed since.
     Near { register: u8, distance: i32 },
 }
-
-/// The frame has 512 bytes, in words of four.
-const WORDS: usize = 128;
 
 /// What holds at an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,14 +115,8 @@ impl State {
 
     /// Returns the number at a place of the frame, if it is known.
     pub fn load(&self, place: Place, bytes: u8) -> Option<u64> {
-        let word = |offset| self.word(word_of(offset)?);
-        match (place.base, bytes) {
-            (FRAME, 4) => Some(u64::from(word(place.offset)?)),
-            (FRAME, 8) => {
-                Some(u64::from(word(place.offset.saturating_add(4))?) << 32 | u64::from(word(place.offset)?))
-            }
-            _ => None,
-        }
+        let words = frame::covered(place.offset.into(), bytes.into()).filter(|_| place.base == FRAME)?;
+        words.rev().try_fold(0, |upper, index| Some(upper << 32 | u64::from(self.word(index)?)))
     }
 
     /// Sets what is known of a place that is written, if it is one of the frame.
@@ -130,24 +124,11 @@ impl State {
         if place.base != FRAME {
             return;
         }
-        for (index, offset) in
-            (place.offset..place.offset.saturating_add(bytes.into())).step_by(4).enumerate()
-        {
-            // A store that is not of whole words changes one or two in part.
-            let in_words = bytes >= 4 && word_of(offset).is_some();
-            let known = number.filter(|_| in_words).map(|number| (number >> (32 * index)) as u32);
-            for offset in [offset, offset.saturating_add(3)] {
-                let word = (i32::from(offset) + 512).div_euclid(4);
-                if let Some(word) = usize::try_from(word).ok().filter(|word| *word < WORDS) {
-                    self.set_word(word, known);
-                }
-            }
+        let (offset, bytes) = (place.offset.into(), bytes.into());
+        // A store that is not of whole words changes some in part.
+        let number = number.filter(|_| frame::covered(offset, bytes).is_some());
+        for (part, index) in frame::touched(offset, bytes).enumerate() {
+            self.set_word(index, number.map(|number| (number >> (32 * part)) as u32));
         }
     }
-}
-
-/// Returns the index of the word of the frame that begins at this offset.
-fn word_of(offset: i16) -> Option<usize> {
-    let from_start = usize::try_from(i32::from(offset) + 512).ok()?;
-    (offset < 0 && offset % 4 == 0).then_some(from_start / 4)
 }

@@ -1,6 +1,6 @@
 //! Removes what is computed, or stored in the frame, and never read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use aya_obj::generated::bpf_insn;
 
@@ -32,15 +32,12 @@ fn changes_in(
     changes: &mut BTreeMap<usize, Operation>,
 ) -> Result<(), CodeError> {
     let mut instructions = Vec::new();
-    let mut targets = BTreeSet::new();
     code.each(function, |at, operation| {
-        if let Operation::Jump(distance) | Operation::Branch { distance, .. } = operation {
-            targets.insert(code.target(at, distance.into())?);
-        }
         instructions.push((at, operation));
         Ok(())
     })?;
     instructions.sort_unstable_by_key(|(at, _)| *at);
+    let targets = code.targets(function)?;
     let liveness = Liveness::of(code, function, &instructions)?;
     for (at, operation) in instructions {
         if is_unread(operation, liveness.after(at, operation)?) {
