@@ -61,14 +61,8 @@ pub struct Offsets {
     pub task_pid: u32,
     /// `task_struct.tgid`: of its process.
     pub task_tgid: u32,
-    /// `task_struct.cgroups`, a pointer to a `css_set`; absent without cgroups, as what follows.
+    /// `task_struct.cgroups`, a pointer to a `css_set`; absent without cgroups.
     pub task_cgroups: u32,
-    /// `css_set.dfl_cgrp`, a pointer to the `cgroup` in the unified hierarchy.
-    pub unified_cgroup: u32,
-    /// `cgroup.kn`, a pointer to a `kernfs_node`.
-    pub cgroup_node: u32,
-    /// `kernfs_node.id`.
-    pub node_id: u32,
 }
 
 impl Offsets {
@@ -93,9 +87,6 @@ impl Offsets {
         task_pid: ABSENT,
         task_tgid: ABSENT,
         task_cgroups: ABSENT,
-        unified_cgroup: ABSENT,
-        cgroup_node: ABSENT,
-        node_id: ABSENT,
     };
 }
 
@@ -335,8 +326,6 @@ pub struct Config {
     pub fields: u32,
     /// The number of cells in one CPU's partition, a power of two, minus one.
     pub slot_mask: u32,
-    /// The number of partitions per half, one for each CPU that the run may sample.
-    pub partitions: u32,
     /// The number of cells that are probed for a key before the sample is counted as
     /// [`crate::ledger::Counter::TableFull`].
     pub probes: u32,
@@ -358,8 +347,12 @@ pub struct Config {
     pub regs_type: u32,
     /// The number of frames of user space that are unwound by tables.
     pub stack_depth: u32,
-    /// Nothing: the words after it are at multiples of eight bytes.
-    pub padding: u32,
+    /// The number of rows of the ledger, one for each possible CPU.
+    pub rows: u32,
+    /// The number of halves of partitions in the table: two for each CPU that the run may sample.
+    pub halves: u32,
+    /// The size of one of them in bytes.
+    pub half_bytes: u32,
     /// The mask for data addresses in the map key: `!0x3f` groups by cache line.
     pub address_mask: u64,
     /// The mask for data sources or outcomes in the map key.
@@ -368,9 +361,9 @@ pub struct Config {
     pub slots: [FilterSlot; MAX_SLOTS],
 }
 
-const _: () = assert!(size_of::<Offsets>() == 22 * 4);
+const _: () = assert!(size_of::<Offsets>() == 19 * 4);
 const _: () = assert!(size_of::<FilterSlot>() == 32);
-const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 16 * 4 + 2 * 8 + 32 * MAX_SLOTS);
+const _: () = assert!(size_of::<Config>() == size_of::<Offsets>() + 17 * 4 + 2 * 8 + 32 * MAX_SLOTS);
 
 impl Config {
     /// A configuration without fields, key and filter: a program with it only counts the samples
@@ -381,7 +374,6 @@ impl Config {
         key: 0,
         fields: 0,
         slot_mask: 0,
-        partitions: 0,
         probes: PROBES,
         mode: mode::AGGREGATE,
         promote: 0,
@@ -392,7 +384,9 @@ impl Config {
         process_mask: 0,
         regs_type: 0,
         stack_depth: crate::stack::MAX_FRAMES as u32,
-        padding: 0,
+        rows: 0,
+        halves: 0,
+        half_bytes: 0,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
         slots: [FilterSlot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };

@@ -33,8 +33,8 @@ pub const LEASE: usize = 0;
 ///
 /// | bits | content |
 /// | --- | --- |
-/// | 0 | the half of the table in use |
-/// | 1–13 | the CPU's partition of the table, or [`lease::NO_PARTITION`] |
+/// | 0 | the half of the CPU's partition in use |
+/// | 1–13 | the CPU's partition of the tables, or [`lease::NO_PARTITION`] |
 /// | 14–63 | the deadline of the run, in nanoseconds of `CLOCK_MONOTONIC` (the lower bits are cut, which makes it at most 16 µs earlier) |
 pub mod lease {
     /// The partition of a CPU that has none.
@@ -48,16 +48,16 @@ pub mod lease {
         deadline & !PLACE | (partition & NO_PARTITION) << 1 | half & 1
     }
 
-    /// Returns the half of the table, 0 or 1.
+    /// Returns the index of the half in use among the halves of all partitions: twice the
+    /// partition, plus the half. No table has halves of [`NO_PARTITION`].
     #[inline(always)]
-    pub const fn half(lease: u64) -> u32 {
-        (lease & 1) as u32
+    pub const fn place(lease: u64) -> u32 {
+        (lease & PLACE) as u32
     }
 
-    /// Returns the partition, at most [`NO_PARTITION`].
-    #[inline(always)]
-    pub const fn partition(lease: u64) -> u32 {
-        (lease >> 1 & NO_PARTITION) as u32
+    /// Returns the index of a half, 0 or 1, of a partition among the halves of all partitions.
+    pub const fn place_of(partition: usize, half: usize) -> usize {
+        2 * partition + half
     }
 }
 
@@ -67,7 +67,28 @@ pub mod lease {
 /// A clock takes longer than all else that the program does for a sample, and the deadline is at
 /// least a hundred milliseconds away. So the program reads the clock once in a tick, and keeps
 /// samples for one tick longer than the deadline at most.
-pub const TICK: usize = 63;
+pub const TICK: usize = 8;
+
+/// The index of the word in which the program notes the `css_set` of the last sample's task, that
+/// is the task's place in all cgroup hierarchies; 0 if it has seen none in this [`TICK`]. It is not
+/// a counter.
+///
+/// From a task to the id of its cgroup, there are four pointers to memory that is often not in a
+/// cache, and most samples of a CPU in one tick are of one cgroup. A `css_set` belongs to one
+/// cgroup as long as it exists. It is freed with `kfree_rcu()` (kernel/cgroup/cgroup.c,
+/// `put_css_set_locked()`), after a grace period in which every CPU has passed a tick, so within a
+/// tick its address does not become that of another one.
+pub const CGROUP_SET: usize = 9;
+
+/// The index of the word with the id of the cgroup of [`CGROUP_SET`].
+pub const CGROUP_ID: usize = 10;
+
+/// The index of the word in which the program notes when the work for a sample began, if its cost
+/// is measured. It is not a counter.
+pub const BEGUN: usize = 11;
+
+/// The words that are not counters.
+const NOTES: [usize; 6] = [LEASE, OWN, TICK, CGROUP_SET, CGROUP_ID, BEGUN];
 
 /// The index of [`own`], a word that user space writes and that is not a counter.
 pub const OWN: usize = 7;
@@ -87,12 +108,6 @@ pub mod own {
     /// Packs the ids of two processes into one word.
     pub const fn pack(one: u32, other: u32) -> u64 {
         one as u64 | (other as u64) << 32
-    }
-
-    /// Returns whether `pid` is one of the two processes.
-    #[inline(always)]
-    pub const fn has(word: u64, pid: u64) -> bool {
-        word & 0xffff_ffff == pid || word >> 32 == pid
     }
 }
 
@@ -372,10 +387,14 @@ const _: () = {
     let mut at = 0;
     while at < Counter::ALL.len() {
         let id = Counter::ALL[at].id();
-        assert!(id != LEASE && id != OWN && id != TICK && id < WORDS);
+        let mut note = 0;
+        while note < NOTES.len() {
+            assert!(id != NOTES[note] && id < WORDS);
+            note += 1;
+        }
         let mut clause = 0;
         while clause < crate::config::MAX_CLAUSES {
-            assert!(id != rejected(clause) && rejected(clause) < TICK);
+            assert!(id != rejected(clause) && rejected(clause) < WORDS);
             clause += 1;
         }
         at += 1;
@@ -401,8 +420,8 @@ mod tests {
             for partition in [0, 1, 511, 8190, lease::NO_PARTITION] {
                 for half in [0, 1] {
                     let word = lease::pack(deadline, partition, half);
-                    assert_eq!(u64::from(lease::half(word)), half);
-                    assert_eq!(u64::from(lease::partition(word)), partition);
+                    let place = lease::place_of(partition as usize, half as usize);
+                    assert_eq!(lease::place(word) as usize, place);
                     assert!(word.abs_diff(deadline) < 1 << 14);
                 }
             }
@@ -411,12 +430,10 @@ mod tests {
 
     #[test]
     fn the_idle_task_and_ending_tasks_are_never_own() {
-        let none = own::pack(own::NONE, own::NONE);
-        for pid in [0, 1, u32::MAX] {
-            assert!(!own::has(none, pid.into()), "{pid}");
-        }
+        assert!(![0, 1, u32::MAX].contains(&own::NONE));
+        // The program reads each half by itself.
         let two = own::pack(17, 1 << 22);
-        assert!(own::has(two, 17) && own::has(two, 1 << 22) && !own::has(two, 0));
+        assert_eq!((two as u32, (two >> 32) as u32), (17, 1 << 22));
     }
 
     // Captures identify counters by name, and running programs by id.

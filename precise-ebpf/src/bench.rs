@@ -56,7 +56,7 @@ pub fn hash(ctx: PerfEventContext) -> u32 {
     let period = ledger.seen(&sample);
     let sample = sample.kept();
     let Some(facts) = sample.ids().and_then(|ids| sample.facts(ids, period)) else { return 0 };
-    let Some(key) = key::of(&sample, &facts) else { return 0 };
+    let Some(key) = key::of(&sample, &facts, &mut ledger) else { return 0 };
     match HASH.get_ptr_mut(&key) {
         // SAFETY: this CPU's own copy of the value; perf-event programs do not nest on a CPU.
         Some(value) => unsafe {

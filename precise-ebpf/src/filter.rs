@@ -150,9 +150,9 @@ fn value_anywhere<A: KernelRead, const I: usize>(sample: &SampleContext<A>) -> O
     } else if slot!(I, operand is operand::DATA_SRC) {
         sample.data_src()?
     } else if slot!(I, operand is operand::PID) {
-        sample.pid_tid()? >> 32
+        sample.pid_tid()?.process
     } else if slot!(I, operand is operand::TID) {
-        sample.pid_tid()? & 0xffff_ffff
+        sample.pid_tid()?.thread
     } else if slot!(I, operand is operand::CPU) {
         // SAFETY: a helper without arguments.
         unsafe { bpf_get_smp_processor_id() as u64 }

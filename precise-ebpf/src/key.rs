@@ -7,12 +7,19 @@ use precise_common::{
     mode::in_kernel,
 };
 
-use crate::read::{Facts, KernelRead, SampleContext, asks, config, guests_may_run};
+use crate::{
+    ledger::CpuCounters,
+    read::{Facts, KernelRead, SampleContext, asks, config, guests_may_run},
+};
 
 /// Returns the map key of a sample; `None` if the sample cannot be read. Dimensions that the run
 /// does not group by stay zero.
 #[inline(always)]
-pub fn of<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<CellKey> {
+pub fn of<A: KernelRead>(
+    sample: &SampleContext<A>,
+    facts: &Facts,
+    ledger: &mut CpuCounters,
+) -> Option<CellKey> {
     let mut result = CellKey::default();
     if asks!(key, has key::IP) {
         result.ip = facts.ip;
@@ -21,12 +28,15 @@ pub fn of<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<Cel
         result.address = facts.address & config!(wide address_mask);
     }
     if asks!(key, has key::CGROUP) {
-        result.cgroup = sample.cgroup_of_key()?;
+        result.cgroup = match sample.cgroup_set() {
+            Some(set) => ledger.cgroup_of(set, || sample.cgroup()),
+            None => sample.cgroup(),
+        };
     }
     if asks!(key, has key::TID) {
-        result.process = facts.ids;
+        result.process = facts.ids.process << 32 | facts.ids.thread;
     } else if asks!(key, has key::PID) {
-        result.process = facts.ids & !0xffff_ffff;
+        result.process = facts.ids.process << 32;
     }
     let mut class = 0;
     if asks!(key, has key::DATA_SRC) {

@@ -10,16 +10,16 @@ use precise_common::{
     cell::CellKey,
     config::{field, key, source},
     data_src::DataSource,
-    ledger::{Counter, LEASE, OWN, TICK, TIMED_EACH, WORDS, own},
+    ledger::{BEGUN, CGROUP_ID, CGROUP_SET, Counter, LEASE, OWN, TICK, TIMED_EACH, WORDS},
     stack::none,
 };
 
 use crate::{
-    read::{Facts, KernelRead, SampleContext, asks, config},
+    read::{Facts, KernelRead, SampleContext, TaskIds, asks, config, element},
     table::TableOutcome,
 };
 
-/// The ledger, with one row per possible CPU. The loader sets the number of rows.
+/// The ledger, with one row per possible CPU. The rows are one element, whose size the loader sets.
 #[map]
 static LEDGER: Array<[u64; WORDS]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
@@ -30,10 +30,14 @@ pub struct CpuCounters(&'static mut [u64; WORDS]);
 #[inline(always)]
 pub fn row() -> Option<CpuCounters> {
     // SAFETY: a helper without arguments.
-    let cpu = unsafe { bpf_get_smp_processor_id() };
-    // SAFETY: a valid pointer into the map, written only by this CPU; programs do not nest on a
-    // CPU (see `table`).
-    LEDGER.get_ptr_mut(cpu).map(|row| CpuCounters(unsafe { &mut *row }))
+    let cpu = u64::from(unsafe { bpf_get_smp_processor_id() });
+    if cpu >= config!(rows) {
+        return None;
+    }
+    let first = element!(LEDGER as [u64; WORDS]);
+    // SAFETY: in the element, as the verifier checks; written only by this CPU, on which programs
+    // do not nest (see `table`).
+    Some(CpuCounters(unsafe { &mut *first.add(cpu as usize) }))
 }
 
 /// Returns the nanoseconds of `CLOCK_MONOTONIC`.
@@ -56,14 +60,14 @@ impl CpuCounters {
     /// its ids. Asked only about samples that passed the filter, so that rejecting costs nothing
     /// more.
     #[inline(always)]
-    pub fn is_own(&self, ids: u64) -> bool {
+    pub fn is_own(&self, ids: TaskIds) -> bool {
         if !asks!(source, has source::REJECT_OWN) {
             return false;
         }
-        let pid = ids >> 32;
-        // SAFETY: as for the lease.
-        let helpers = unsafe { (&raw const self.0[OWN]).read_volatile() };
-        pid == config!(own) || own::has(helpers, pid)
+        let helpers = (&raw const self.0[OWN]).cast::<u32>();
+        // SAFETY: as for the lease. Each half is a helper, so they may be read one by one.
+        let [one, other] = unsafe { [helpers.read_volatile(), helpers.add(1).read_volatile()] };
+        [config!(own), one as u64, other as u64].contains(&ids.process)
     }
 
     /// Returns whether user space has renewed the lease in time. See [`TICK`].
@@ -76,31 +80,50 @@ impl CpuCounters {
                 return false;
             }
             self.0[TICK] = tick;
+            self.0[CGROUP_SET] = 0;
         }
         true
     }
 
-    /// Returns when the work for this sample began, in nanoseconds, for every 64th sample; 0 for
-    /// the others, whose cost is not measured.
+    /// Returns the cgroup id of the running task, whose `css_set` has this address: the noted one,
+    /// or what `find` returns. To be asked after [`Self::in_time`]. See [`CGROUP_SET`].
     #[inline(always)]
-    pub fn begun<A: KernelRead>(&self, sample: &SampleContext<A>) -> u64 {
-        if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) != 0 {
-            return 0;
+    pub fn cgroup_of(&mut self, set: u64, find: impl FnOnce() -> u64) -> u64 {
+        if self.0[CGROUP_SET] != set {
+            self.0[CGROUP_ID] = find();
+            self.0[CGROUP_SET] = set;
         }
-        if A::OF_EVENT && asks!(source, has source::TIME_FROM_SAMPLE) {
-            sample.time().unwrap_or(0)
-        } else {
-            now()
+        self.0[CGROUP_ID]
+    }
+
+    /// Notes when the work for this sample began, if its cost is measured.
+    #[inline(always)]
+    pub fn begin<A: KernelRead>(&mut self, sample: &SampleContext<A>) {
+        if self.is_timed() {
+            self.0[BEGUN] = if A::OF_EVENT && asks!(source, has source::TIME_FROM_SAMPLE) {
+                sample.time().unwrap_or(0)
+            } else {
+                now()
+            };
         }
     }
 
-    /// Adds the time since `begun` (see [`Self::begun`]) to the cost counters.
+    /// Adds the time since [`Self::begin`] to the cost counters, if the cost is measured.
     #[inline(always)]
-    pub fn time(&mut self, begun: u64) {
-        if begun != 0 {
+    pub fn end(&mut self) {
+        if self.is_timed() && self.0[BEGUN] != 0 {
             self.0[Counter::Timed.id()] += 1;
-            self.0[Counter::TimedNs.id()] += now().wrapping_sub(begun);
+            self.0[Counter::TimedNs.id()] += now().wrapping_sub(self.0[BEGUN]);
         }
+    }
+
+    /// Returns whether the cost of this sample is measured: of one in [`TIMED_EACH`].
+    #[inline(always)]
+    fn is_timed(&self) -> bool {
+        // SAFETY: a valid reference; volatile because the compiler would keep the number in the
+        // frame until the end.
+        let seen = unsafe { (&raw const self.0[Counter::Seen.id()]).read_volatile() };
+        seen & (TIMED_EACH - 1) == 0
     }
 
     /// Counts a sample that arrived. Returns its period.
@@ -136,13 +159,12 @@ impl CpuCounters {
         match outcome {
             TableOutcome::Added => {}
             TableOutcome::Full => return self.count(Counter::TableFull),
-            TableOutcome::Missing => return self.count(Counter::TableMissing),
         }
         self.count(Counter::Aggregated);
         self.0[Counter::PeriodAggregated.id()] += facts.period;
-        if facts.guest.ran::<A>() {
+        if facts.mark.is_guest::<A>() {
             self.count(Counter::InGuest);
-        } else if asks!(fields, has field::ADDRESS) && facts.address == 0 {
+        } else if asks!(fields, has field::ADDRESS) && facts.mark.is_none() {
             self.count(Counter::NoAddress);
         }
         if asks!(fields, has field::DATA_SRC) && DataSource::is_na(facts.data_src) {

@@ -23,7 +23,7 @@ use precise_common::{
     ledger::Counter,
     stack::FIRST_ID,
 };
-use read::{KernelRead, SampleContext, asks};
+use read::{KernelRead, SampleContext, TaskIds, asks};
 
 /// Runs all steps for one sample.
 ///
@@ -64,7 +64,7 @@ fn aggregate<A: KernelRead>(ctx: *mut c_void, kernel_ctx: *const u8, data: *cons
 fn added<A: KernelRead>(sample: &SampleContext<A>, ctx: *mut c_void) {
     let Some(mut ledger) = ledger::row() else { return };
     let period = ledger.seen(sample);
-    let begun = ledger.begun(sample);
+    ledger.begin(sample);
     let sample = &sample.kept();
     let Some(ids) = sample.ids() else { return ledger.count(Counter::ReadFailed) };
     if ledger.is_own(ids) {
@@ -78,33 +78,34 @@ fn added<A: KernelRead>(sample: &SampleContext<A>, ctx: *mut c_void) {
         // sample either.
         return ledger.count(Counter::Late);
     }
-    keep(sample, ctx, [ids, period], lease, &mut ledger);
-    ledger.time(begun);
+    let Some(cells) = table::cells(lease) else { return ledger.count(Counter::TableMissing) };
+    keep(sample, ctx, (ids, period), (lease, cells), &mut ledger);
+    ledger.end();
 }
 
-/// Adds a sample to the table, in the half that the lease names.
+/// Adds a sample to the cells of the half that the lease names.
 #[inline(always)]
 fn keep<A: KernelRead>(
     sample: &SampleContext<A>,
     ctx: *mut c_void,
-    [ids, period]: [u64; 2],
-    lease: u64,
+    (ids, period): (TaskIds, u64),
+    (lease, cells): (u64, table::HalfInUse),
     ledger: &mut ledger::CpuCounters,
 ) {
-    let parts = sample.facts(ids, period).and_then(|facts| Some((key::of(sample, &facts)?, facts)));
+    let parts = sample.facts(ids, period).and_then(|facts| Some((key::of(sample, &facts, ledger)?, facts)));
     let Some((mut key, facts)) = parts else { return ledger.count(Counter::ReadFailed) };
     if A::OF_EVENT && asks!(key, has by::STACK) {
         // The instruction of such an event is the first frame of its chain.
         if asks!(key, has by::ADDRESS) {
             key.ip = key.address;
         }
-        key.address = stack::of::<A>(ctx, (ids >> 32) as u32, lease);
+        key.address = stack::of::<A>(ctx, ids.process as u32, lease);
         if asks!(key, has by::ADDRESS) && key.address < FIRST_ID {
             key.ip = facts.ip;
         }
     }
     if !A::OF_EVENT || !asks!(promote, has promote::ON) {
-        let outcome = table::add(lease, &key, &facts);
+        let outcome = table::add(cells, &key, &facts);
         return ledger.added::<A>(outcome, &key, &facts);
     }
     let dropped = match lines::of(sample, &facts, ledger) {
@@ -118,7 +119,7 @@ fn keep<A: KernelRead>(
         // code accesses.
         key.address = 0;
     }
-    let outcome = table::add(lease, &key, &facts);
+    let outcome = table::add(cells, &key, &facts);
     if let (table::TableOutcome::Added, Some(id)) = (&outcome, dropped) {
         ledger.count_at(id);
     }

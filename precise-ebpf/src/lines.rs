@@ -89,7 +89,7 @@ fn name<A: KernelRead>(sample: &SampleContext<A>, facts: &Facts) -> Option<u64> 
             return Some(physical >> LINE_SHIFT << 1 | 1);
         }
     }
-    let process = if (facts.address as i64) < 0 { 0 } else { facts.ids >> 32 };
+    let process = if (facts.address as i64) < 0 { 0 } else { facts.ids.process };
     Some((facts.address >> LINE_SHIFT ^ process << 41) << 1 | 1 << 63)
 }
 

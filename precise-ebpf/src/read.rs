@@ -23,11 +23,11 @@ use precise_common::{
     sample_bits,
 };
 
-pub(crate) use self::constants::{asks, config, constant};
+pub(crate) use self::constants::{asks, config, constant, element};
 use self::ibs::TaggedFacts;
 pub use self::{
     access::{Direct, KernelRead, ProbeReads},
-    guest::{GuestMask, guests_may_run},
+    guest::{GuestMask, LedgerMark, guests_may_run},
 };
 
 /// Returns whether an offset is [`ABSENT`]: no field is at or above 2 GiB.
@@ -61,18 +61,42 @@ pub struct SampleContext<A> {
     access: PhantomData<A>,
 }
 
+/// The ids of a sample's task, each in a register of its own: most runs need only one.
+#[derive(Clone, Copy)]
+pub struct TaskIds {
+    /// The process id (thread group).
+    pub process: u64,
+    /// The thread id.
+    pub thread: u64,
+}
+
+impl TaskIds {
+    /// Those of a run that needs none.
+    const NONE: Self = Self { process: 0, thread: 0 };
+
+    /// Returns the ids that the helper returned.
+    #[inline(always)]
+    fn of_helper(word: u64) -> Self {
+        Self { process: word >> 32, thread: word & 0xffff_ffff }
+    }
+}
+
 /// The facts of a sample that passed the filter.
 pub struct Facts {
     /// Whether a guest ran.
     pub guest: GuestMask,
     /// What [`SampleContext::ids`] returned.
-    pub ids: u64,
+    pub ids: TaskIds,
     /// Precise instruction address, or [`precise_common::mode::IN_GUEST`].
     pub ip: u64,
     /// Number of events that the sample stands for.
     pub period: u64,
     /// Data address; 0 if there is none.
     pub address: u64,
+    /// What the ledger is to count when the sample is in the table. One number, because all that is
+    /// kept until then takes room in the frame; and none that the key has, because the verifier
+    /// would then follow each key to the end.
+    pub mark: LedgerMark,
     /// Access latency in core cycles; 0 if there is none.
     pub latency: u32,
     /// `perf_mem_data_src`; 0 if there is none.
@@ -144,7 +168,7 @@ impl<A: KernelRead> SampleContext<A> {
     /// Reads all facts that the run uses; `ids` are those of [`Self::ids`], and `period` is that of
     /// [`Self::period`].
     #[inline(always)]
-    pub fn facts(&self, ids: u64, period: u64) -> Option<Facts> {
+    pub fn facts(&self, ids: TaskIds, period: u64) -> Option<Facts> {
         // Several facts may come from the registers of IBS, so the registers are read once. Not an
         // `Option`: the compiler keeps its content on the stack where there is none, and the
         // verifier refuses to store a register that was never set.
@@ -169,17 +193,18 @@ impl<A: KernelRead> SampleContext<A> {
         } else {
             (GuestMask::NONE, self.ip()?)
         };
+        let address = if asks!(fields, has field::ADDRESS) {
+            self.address_from(|| if is_tagged { record.target } else { 0 })?
+        } else {
+            0
+        };
         Some(Facts {
             guest,
             ids,
             ip,
             period,
-            address: if asks!(fields, has field::ADDRESS) {
-                let address = self.address_from(|| if is_tagged { record.target } else { 0 })?;
-                if guests_may_run::<A>() { guest.host_fact(address) } else { address }
-            } else {
-                0
-            },
+            address: if guests_may_run::<A>() { guest.host_fact(address) } else { address },
+            mark: if guests_may_run::<A>() { guest.mark(address) } else { LedgerMark(address) },
             latency: if asks!(fields, has field::LATENCY) {
                 self.latency_from(|| if is_tagged { record.latency } else { 0 })?
             } else {
@@ -309,26 +334,28 @@ impl<A: KernelRead> SampleContext<A> {
         gated!(self, callchain, sample_bits::CALLCHAIN)
     }
 
-    /// Returns the process id in the upper half and the thread id in the lower half: from the
-    /// sample, those in the pid namespace of the process that opened the event; from the helper,
-    /// those in the initial one.
+    /// Returns the ids of the task: from the sample, those in the pid namespace of the process that
+    /// opened the event; from the helper, those in the initial one.
     #[inline(always)]
-    pub fn pid_tid(&self) -> Option<u64> {
+    pub fn pid_tid(&self) -> Option<TaskIds> {
         self.pid_tid_from(Self::arrives_with_task)
     }
 
     /// `has_task` says whether the task is known.
     #[inline(always)]
-    fn pid_tid_from(&self, has_task: impl FnOnce() -> bool) -> Option<u64> {
+    fn pid_tid_from(&self, has_task: impl FnOnce() -> bool) -> Option<TaskIds> {
         if A::OF_EVENT && asks!(likely source, has source::TID_FROM_SAMPLE) {
             // Two loads, because the verifier does not allow one that spans two members.
             let (data, offset) = (self.data, config!(offsets.tid_entry));
-            Some((A::u32(data, offset)? as u64) << 32 | A::u32(data, offset + 4)? as u64)
+            Some(TaskIds { process: A::u32(data, offset)? as u64, thread: A::u32(data, offset + 4)? as u64 })
         } else if has_task() {
             let (process, thread) = (config!(offsets.task_tgid), config!(offsets.task_pid));
-            Some((A::u32(self.task, process)? as u64) << 32 | A::u32(self.task, thread)? as u64)
+            Some(TaskIds {
+                process: A::u32(self.task, process)? as u64,
+                thread: A::u32(self.task, thread)? as u64,
+            })
         } else {
-            Some(bpf_get_current_pid_tgid())
+            Some(TaskIds::of_helper(bpf_get_current_pid_tgid()))
         }
     }
 
@@ -344,9 +371,10 @@ impl<A: KernelRead> SampleContext<A> {
     }
 
     /// Returns the ids of [`Self::pid_tid`] if anything needs them that is done for a sample that
-    /// passed the filter; otherwise 0. They are read once, because a helper may have to be called.
+    /// passed the filter; otherwise zeros. They are read once, because a helper may have to be
+    /// called.
     #[inline(always)]
-    pub fn ids(&self) -> Option<u64> {
+    pub fn ids(&self) -> Option<TaskIds> {
         if asks!(likely key, has key::PID)
             || asks!(source, has source::REJECT_OWN)
             || asks!(key, has key::TID)
@@ -354,7 +382,7 @@ impl<A: KernelRead> SampleContext<A> {
         {
             self.pid_tid_from(Self::is_kept_with_task)
         } else {
-            Some(0)
+            Some(TaskIds::NONE)
         }
     }
 
@@ -365,16 +393,14 @@ impl<A: KernelRead> SampleContext<A> {
         unsafe { bpf_get_current_cgroup_id() }
     }
 
-    /// Returns the cgroup id of a sample that is [`Self::kept`], by a run that groups by cgroup.
+    /// Returns the address of the task's `css_set` for a sample that is [`Self::kept`], by a run
+    /// that groups by cgroup; `None` if it is not known.
     #[inline(always)]
-    pub fn cgroup_of_key(&self) -> Option<u64> {
-        if !A::TYPED || absent!(task_cgroups) {
-            return Some(self.cgroup());
+    pub fn cgroup_set(&self) -> Option<u64> {
+        if A::TYPED && !absent!(task_cgroups) {
+            A::u64(self.task, config!(offsets.task_cgroups))
+        } else {
+            None
         }
-        // What the helper does, without a call.
-        let groups = A::u64(self.task, config!(offsets.task_cgroups))? as *const u8;
-        let group = A::u64(groups, config!(offsets.unified_cgroup))? as *const u8;
-        let node = A::u64(group, config!(offsets.cgroup_node))? as *const u8;
-        A::u64(node, config!(offsets.node_id))
     }
 }

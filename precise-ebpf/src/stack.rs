@@ -25,8 +25,9 @@ use crate::{
     unwind,
 };
 
-/// The table of chains: two halves of one partition per sampled CPU. The loader sets the number of
-/// chains; 1 if the run takes none.
+/// The table of chains: two halves of one partition per sampled CPU. Each is an element, whose
+/// number of chains the loader sets, as it sets the number of elements: one of one chain, if the
+/// run takes none.
 #[map]
 static STACKS: Array<StackSlot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
@@ -142,17 +143,12 @@ fn bytes(length: u64) -> u32 {
 /// Looks up a chain in the table, and adds it if it is new. Returns its id, or why it is not there.
 #[inline(always)]
 fn keep(lease: u64, id: u64, entries: *const u64, length: u64) -> u64 {
-    let (partition, partitions) = (part::partition(lease), config!(partitions) as u32);
-    if partition >= partitions {
-        return none::FULL;
-    }
+    let Some(first) = STACKS.get_ptr_mut(part::place(lease)) else { return none::FULL };
     let mask = config!(stack_mask) as u32;
-    let base = (part::half(lease) * partitions + partition) * (mask + 1);
     for probe in 0..config!(probes) as u32 {
-        let index = base + ((id as u32).wrapping_add(probe) & mask);
-        let Some(slot) = STACKS.get_ptr_mut(index) else { return none::FULL };
-        // SAFETY: a valid pointer into the map; nobody else touches this partition's current half.
-        let slot = unsafe { &mut *slot };
+        // SAFETY: the element has a chain for each value of the mask, as the verifier checks;
+        // nobody else touches this partition's current half.
+        let slot = unsafe { &mut *first.add(((id as u32).wrapping_add(probe) & mask) as usize) };
         if slot.id == id {
             return id;
         }

@@ -11,10 +11,10 @@ use precise_common::{
     ledger::lease as part,
 };
 
-use crate::read::{Facts, config};
+use crate::read::{Facts, config, element};
 
-/// The cell table: two halves of one partition per sampled CPU. The loader sets the number of
-/// cells.
+/// The cell table: two halves of one partition per sampled CPU. They are one element, whose size
+/// the loader sets.
 #[map]
 static TABLE: Array<Cell> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
@@ -24,27 +24,35 @@ pub enum TableOutcome {
     Added,
     /// There is no free cell within the allowed probes.
     Full,
-    /// This CPU has no partition.
-    Missing,
 }
 
-/// Adds a sample to the cell of its key, in the half and the partition that the lease names.
+/// The cells of a CPU's partition, of the half in use.
+#[derive(Clone, Copy)]
+pub struct HalfInUse(*mut Cell);
+
+/// Returns the cells that the lease names; `None` if this CPU has no partition.
 #[inline(always)]
-pub fn add(lease: u64, key: &CellKey, facts: &Facts) -> TableOutcome {
-    let (partition, partitions) = (part::partition(lease), config!(partitions) as u32);
-    if partition >= partitions {
-        return TableOutcome::Missing;
+pub fn cells(lease: u64) -> Option<HalfInUse> {
+    let half = u64::from(part::place(lease));
+    if half >= config!(halves) {
+        return None;
     }
+    let (first, bytes) = (element!(TABLE as Cell), half * config!(half_bytes));
+    // SAFETY: in the element, as the verifier checks.
+    Some(HalfInUse(unsafe { first.byte_add(bytes as usize) }))
+}
+
+/// Adds a sample to the cell of its key.
+#[inline(always)]
+pub fn add(HalfInUse(first): HalfInUse, key: &CellKey, facts: &Facts) -> TableOutcome {
     let mask = config!(slot_mask) as u32;
-    let base = (part::half(lease) * partitions + partition) * (mask + 1);
     let hash = key.hashed();
     // The bound is a constant to the verifier, but not to the compiler, which would unroll the loop
     // into cold code.
     for probe in 0..config!(probes) as u32 {
-        let index = base + (hash.wrapping_add(probe) & mask);
-        let Some(cell) = TABLE.get_ptr_mut(index) else { return TableOutcome::Missing };
-        // SAFETY: a valid pointer into the map; nobody else touches this partition's current half.
-        let cell = unsafe { &mut *cell };
+        // SAFETY: the half has a cell for each value of the mask, as the verifier checks; nobody
+        // else touches this partition's current half.
+        let cell = unsafe { &mut *first.add((hash.wrapping_add(probe) & mask) as usize) };
         if cell.count == 0 {
             cell.key = *key;
         } else if cell.key != *key {

@@ -89,9 +89,9 @@ fn guests_cost_where_they_may_run() -> Result<()> {
         (ReadPath::Fault, PLAIN),
     ] {
         let most = match path {
-            ReadPath::Direct => [19, 28],
+            ReadPath::Direct => [29, 29],
             // Two helper calls for the flags of the task.
-            ReadPath::Probe => [28, 50],
+            ReadPath::Probe => [30, 58],
             // At the tracepoints of page faults, no guest runs.
             ReadPath::Fault => [0, 0],
         };
@@ -148,9 +148,15 @@ fn a_table_has_room_for_the_cpus_that_are_sampled() -> Result<()> {
     assert_eq!(two - one, 8192 * 128);
     // 128 GiB of cells.
     let refused = Program::load_on(&options(1 << 29), &[0, 1], None).map(|_| ()).unwrap_err();
-    assert_eq!(refused.way_out(), Some(Remedy::FewerCells));
-    assert_eq!(refused.class(), ErrorClass::Failed);
-    assert!(refused.to_string().contains("no memory for the tables: 137,438,953,472 bytes"), "{refused}");
+    assert_eq!((refused.class(), refused.way_out()), (ErrorClass::Invalid, Some(Remedy::FewerCells)));
+    let said = "a table of 2,147,483,648 cells is too large; it has room for at most 8,388,608";
+    assert_eq!(refused.to_string(), said);
+    // 2 TiB of call chains.
+    let chains = ProgramOptions { stacks: 1 << 18, ..options(16) };
+    let cpus: Vec<u32> = (0..4096).collect();
+    let refused = Program::load_on(&chains, &cpus, None).map(|_| ()).unwrap_err();
+    assert_eq!((refused.class(), refused.way_out()), (ErrorClass::Failed, Some(Remedy::FewerCells)));
+    assert!(refused.to_string().contains("no memory for the tables: 2,267,751,120,896 bytes"), "{refused}");
     Ok(())
 }
 

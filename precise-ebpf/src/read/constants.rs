@@ -40,6 +40,29 @@ macro_rules! config {
 }
 pub(crate) use config;
 
+/// Returns the address of the only element of an array, as a pointer to a type:
+/// `element!(TABLE as Cell)`.
+///
+/// The loader writes the address into the instruction (`BPF_PSEUDO_MAP_VALUE`) for the arrays that
+/// it makes with one element. A lookup would take a key on the stack, eight instructions and a
+/// branch.
+macro_rules! element {
+    ($map:ident as $type:ty) => {{
+        let address: *mut $type;
+        // SAFETY: a 64-bit immediate load; it touches nothing but its output.
+        unsafe {
+            core::arch::asm!(
+                "{address} = {map} ll",
+                address = out(reg) address,
+                map = sym $map,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+pub(crate) use element;
+
 /// Asks a question about the filter block (`precise_common::config::Question`): `asks!(fields, has
 /// field::EXACT)`, `asks!(mode, is mode::STREAM)`, `asks!(at offset, test)`. The loader answers it,
 /// and nothing of it is left. `likely` makes the compiler place the code for a positive answer

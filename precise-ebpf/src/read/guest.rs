@@ -3,7 +3,7 @@
 
 use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use precise_common::{
-    config::{TASK_RUNS_GUEST, source},
+    config::{TASK_RUNS_GUEST, field, source},
     mode::IN_GUEST,
 };
 
@@ -27,22 +27,49 @@ impl GuestMask {
     /// No guest ran.
     pub const NONE: Self = Self(0);
 
-    /// Returns whether a guest ran.
-    #[inline(always)]
-    pub fn ran<A: KernelRead>(self) -> bool {
-        guests_may_run::<A>() && self.0 != 0
-    }
-
     /// Returns an instruction of the host; [`IN_GUEST`] in place of a guest's.
     #[inline(always)]
     pub fn host_ip(self, ip: u64) -> u64 {
         ip ^ ((ip ^ IN_GUEST) & self.0)
     }
 
+    /// Returns what the ledger is to count of a sample with this data address.
+    #[inline(always)]
+    pub fn mark(self, address: u64) -> LedgerMark {
+        LedgerMark(if asks!(fields, has field::ADDRESS) { self.host_ip(address) } else { self.0 })
+    }
+
     /// Returns a fact about an address of the host; 0 in place of one about a guest's.
     #[inline(always)]
     pub fn host_fact(self, fact: u64) -> u64 {
         fact & !self.0
+    }
+}
+
+/// What the ledger counts of a sample: that a guest ran, or that there is no data address.
+///
+/// In a run with data addresses, it is [`IN_GUEST`] or the address; in one without, the guest's
+/// mask.
+#[derive(Clone, Copy)]
+pub struct LedgerMark(pub(super) u64);
+
+impl LedgerMark {
+    /// Returns whether a guest ran.
+    #[inline(always)]
+    pub fn is_guest<A: KernelRead>(self) -> bool {
+        if !guests_may_run::<A>() {
+            false
+        } else if asks!(fields, has field::ADDRESS) {
+            self.0 == IN_GUEST
+        } else {
+            self.0 != 0
+        }
+    }
+
+    /// Returns whether there is no data address, in a run with data addresses.
+    #[inline(always)]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use precise::kernel::table::{self, CellTable};
 use precise_common::cell::{Cell, CellKey};
-use precise_common::ledger::WORDS;
+use precise_common::ledger::{WORDS, lease};
 
 use super::growth::Growth;
 use super::part::Part;
@@ -69,7 +69,7 @@ fn drain(cpus: usize) -> Result<f64> {
     let partition: Vec<u8> = (0..CELLS as u64).flat_map(bytes).collect();
     let fill = |half: usize| -> Result<()> {
         for cpu in 0..cpus {
-            table.write_all_at(&partition, ((half * cpus + cpu) * partition.len()) as u64)?;
+            table.write_all_at(&partition, (lease::place_of(cpu, half) * partition.len()) as u64)?;
         }
         Ok(())
     };

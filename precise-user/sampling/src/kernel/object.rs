@@ -7,7 +7,11 @@ use std::{
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
 };
 
-use aya_obj::{Function, Map, Object, ProgramSection, btf::BtfFeatures, generated::bpf_prog_type};
+use aya_obj::{
+    Function, Map, Object, ProgramSection,
+    btf::BtfFeatures,
+    generated::{BPF_DW, BPF_IMM, BPF_LD, BPF_PSEUDO_MAP_FD, BPF_PSEUDO_MAP_VALUE, bpf_insn, bpf_prog_type},
+};
 
 use super::{
     bpf::{self, ProgramCode, Refused},
@@ -17,6 +21,29 @@ use super::{
 /// All that a program's type information may contain. The oldest supported kernel, 6.1, knows all
 /// of it.
 const FEATURES: BtfFeatures = BtfFeatures::new(true, true, true, true, true, true, true, true);
+
+/// The size of an array that the object does not fix.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ArraySize {
+    /// So many elements of the object's size.
+    Elements(u32),
+    /// Elements that are so many times as large.
+    Larger { elements: u32, times: u32 },
+    /// One element that is so many times as large, and whose address the program has as a constant.
+    One(u32),
+}
+
+impl ArraySize {
+    const fn set(self, map: &mut Map) {
+        let (elements, times) = match self {
+            Self::Elements(elements) => (elements, 1),
+            Self::Larger { elements, times } => (elements, times),
+            Self::One(times) => (1, times),
+        };
+        map.set_max_entries(elements);
+        map.set_value_size(map.value_size().saturating_mul(times));
+    }
+}
 
 /// Why an object was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +74,12 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the program `entry` of `object`. `entries` has the sizes of the maps whose size the
-    /// object does not fix; those in `shared` are used in place of maps of the object.
+    /// Loads the program `entry` of `object`. `sizes` are those of the maps whose size the object
+    /// does not fix; the maps in `shared` are used in place of maps of the object.
     pub fn load(
         object: &[u8],
         entry: &str,
-        entries: &[(&str, u32)],
+        sizes: &[(&str, ArraySize)],
         shared: &[(&str, BorrowedFd<'_>)],
     ) -> Result<Self, ObjectError> {
         let lacks = |error: &dyn std::error::Error| ObjectError::Lacks(chain(error));
@@ -66,8 +93,8 @@ impl Loaded {
         let mut described: Vec<_> = object.maps.drain().collect();
         let mut maps = HashMap::new();
         for (name, map) in &mut described {
-            if let Some((_, size)) = entries.iter().find(|(of, _)| of == name) {
-                map.set_max_entries(*size);
+            if let Some((_, size)) = sizes.iter().find(|(of, _)| of == name) {
+                size.set(map);
             }
             let created = match shared.iter().find(|(of, _)| of == name) {
                 Some((_, map)) => map.try_clone_to_owned(),
@@ -80,6 +107,11 @@ impl Loaded {
         let with_fds =
             described.iter().filter_map(|(name, map)| Some((&**name, maps.get(name)?.as_raw_fd(), map)));
         let mut function = link(&mut object, entry, with_fds)?;
+        for (name, size) in sizes {
+            if let (ArraySize::One(_), Some(map)) = (size, maps.get(*name)) {
+                address_element(&mut function.instructions, map.as_raw_fd());
+            }
+        }
         code::shorten(&mut function).map_err(|error| lacks(&error))?;
         let program = object.programs.get(entry).ok_or_else(|| ObjectError::Lacks(entry.to_owned()))?;
         let code = ProgramCode {
@@ -111,6 +143,19 @@ pub(super) fn link<'a>(
     let program = object.programs.get(entry);
     let function = program.and_then(|program| object.functions.remove(&program.function_key()));
     function.ok_or_else(|| ObjectError::Lacks(entry.to_owned()))
+}
+
+/// Makes the program load the address of a map's only element where it would load the map's own.
+fn address_element(code: &mut [bpf_insn], map: RawFd) {
+    const LOAD: u8 = (BPF_LD | BPF_IMM | BPF_DW) as u8;
+    for instruction in code {
+        if instruction.code == LOAD
+            && u32::from(instruction.src_reg()) == BPF_PSEUDO_MAP_FD
+            && instruction.imm == map
+        {
+            instruction.set_src_reg(BPF_PSEUDO_MAP_VALUE as u8);
+        }
+    }
 }
 
 /// Returns the kernel's type of the programs in a section.

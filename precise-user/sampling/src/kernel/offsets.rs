@@ -128,10 +128,6 @@ fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
         task_flags: required("task_struct", "flags")?,
         task_pid: required("task_struct", "pid")?,
         task_tgid: required("task_struct", "tgid")?,
-        // Absent in kernels without cgroups.
         task_cgroups: optional("task_struct", "cgroups"),
-        unified_cgroup: optional("css_set", "dfl_cgrp"),
-        cgroup_node: optional("cgroup", "kn"),
-        node_id: optional("kernfs_node", "id"),
     })
 }

@@ -11,13 +11,13 @@ use precise_common::{
     ledger::rejected,
     stack::StackSlot,
 };
-use precise_model::CompactSort as _;
+use precise_model::{CompactSort as _, digits::thousands};
 
 use super::{
     bpf::{self, Refused},
     explain,
     map_memory::SharedMemory,
-    object::{Loaded, ObjectError},
+    object::{ArraySize, Loaded, ObjectError},
     offsets::KernelTypes,
     patch,
     stacks::Stacks,
@@ -40,6 +40,10 @@ static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/object.z"));
 /// rights of this process.
 #[cfg(debug_assertions)]
 pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
+
+/// The largest element of an array in which the verifier follows a program's computed offset, in
+/// bytes (`BPF_MAX_VAR_OFF` in include/linux/bpf_verifier.h).
+const MOST_OF_ONE: usize = 1 << 29;
 
 /// How the program reads the kernel's structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,12 +161,34 @@ impl Program {
         let rows = last as usize + 1;
         let slots = options.slots.max(16).next_power_of_two();
         let stacks = if options.stacks == 0 { 0 } else { options.stacks.max(16).next_power_of_two() };
+        let halves = 2 * partitions.len();
+        let half_bytes = slots * size_of::<Cell>();
+        let most = |of_all: usize, size: usize, what: &str, fewer: Remedy| {
+            let most = MOST_OF_ONE / size;
+            if of_all > most {
+                let [of_all, most] = [of_all, most].map(|number| thousands(number as u64));
+                let what = format!("a table of {of_all} {what} is too large; it has room for at most {most}");
+                return Err(SamplingError::new(ErrorClass::Invalid, what).remedy(fewer));
+            }
+            Ok(of_all as u32)
+        };
+        let cells = ArraySize::One(most(halves * slots, size_of::<Cell>(), "cells", Remedy::FewerCells)?);
+        let chains = match stacks {
+            // The kernel does not create a map without entries.
+            0 => ArraySize::Elements(1),
+            stacks => {
+                let times = most(stacks, size_of::<StackSlot>(), "call chains", Remedy::FewerChains)?;
+                ArraySize::Larger { elements: halves as u32, times }
+            }
+        };
         let mut config = Config {
             offsets: types.offsets,
             source: options.config.source | source_bits(types, options, &machine),
             slot_mask: (slots - 1) as u32,
-            partitions: partitions.len() as u32,
             stack_mask: stacks.saturating_sub(1) as u32,
+            rows: rows as u32,
+            halves: halves as u32,
+            half_bytes: half_bytes as u32,
             regs_type: types.faults.map_or(0, |faults| faults.registers),
             process_mask: options.unwind.map_or(0, |sizes| sizes.processes.saturating_sub(1)),
             slots: options.config.slots.map(|slot| FilterSlot { clause: counted_at(slot.clause), ..slot }),
@@ -171,18 +197,6 @@ impl Program {
         if config.reads_data() {
             config.source |= source::DATA;
         }
-        let entries = |of_each: usize, what: &str, fewer: Remedy| {
-            let cpus = partitions.len();
-            u32::try_from(2 * cpus * of_each).map_err(|_| {
-                let what =
-                    format!("a table of {of_each} {what} for each of {cpus} CPUs does not fit in memory");
-                SamplingError::new(ErrorClass::Invalid, what).remedy(fewer)
-            })
-        };
-        let cells = entries(slots, "cells", Remedy::FewerCells)?;
-        // The kernel does not create a map without entries.
-        let chains = entries(stacks, "call chains", Remedy::FewerChains)?.max(1);
-
         let mut object = match options.other {
             Some((bytes, _)) => bytes.to_vec(),
             None => object()?,
@@ -192,15 +206,15 @@ impl Program {
         }
         patch::constants(&mut object, &config).map_err(|lacking| broken_object(&lacking.to_string()))?;
         let watches = config.slots.iter().any(|slot| slot.operand == operand::CGROUP_WATCHED);
-        let mut entries = vec![
+        let mut sizes = vec![
             ("TABLE", cells),
-            ("LEDGER", rows as u32),
+            ("LEDGER", ArraySize::One(rows as u32)),
             ("STACKS", chains),
-            ("CHAIN", if stacks > 0 { rows as u32 } else { 1 }),
-            ("LINES", config.line_mask.saturating_add(1)),
-            ("CGROUPS", if watches { watched::ROOM } else { 1 }),
+            ("CHAIN", ArraySize::Elements(if stacks > 0 { rows as u32 } else { 1 })),
+            ("LINES", ArraySize::Elements(config.line_mask.saturating_add(1))),
+            ("CGROUPS", ArraySize::Elements(if watches { watched::ROOM } else { 1 })),
         ];
-        entries.extend(UnwindSizes::entries(options.unwind.as_ref()));
+        sizes.extend(UnwindSizes::arrays(options.unwind.as_ref()));
         let entry = match (options.other, read_path) {
             (Some((_, entry)), _) => entry,
             (None, ReadPath::Direct) => "sample",
@@ -215,8 +229,8 @@ impl Program {
                 shared.push((name, first.loaded.map(name).ok_or_else(|| broken_object(name))?));
             }
         }
-        let bytes = 2 * partitions.len() * (slots * size_of::<Cell>() + stacks * size_of::<StackSlot>());
-        let loaded = Loaded::load(&object, entry, &entries, &shared).map_err(|error| match error {
+        let bytes = halves * (half_bytes + stacks * size_of::<StackSlot>());
+        let loaded = Loaded::load(&object, entry, &sizes, &shared).map_err(|error| match error {
             ObjectError::Map { error, .. } if error.raw_os_error() == Some(libc::ENOMEM) => {
                 explain::no_memory(bytes, partitions.len())
             }

@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use precise_common::stack::{ENTRIES, StackSlot};
+use precise_common::{
+    ledger::lease,
+    stack::{ENTRIES, StackSlot},
+};
 use precise_records::Chains;
 
 use super::map_memory::SharedMemory;
@@ -20,8 +23,7 @@ use crate::error::SyscallError;
 #[derive(Debug)]
 pub struct Stacks {
     memory: SharedMemory,
-    /// The number of slots in one half.
-    count: usize,
+    partitions: usize,
     /// The number of slots in one partition of a half.
     slots: usize,
 }
@@ -34,8 +36,8 @@ impl Stacks {
     ///
     /// Returns the error of mmap(2).
     pub fn map(map: BorrowedFd<'_>, partitions: usize, slots: usize) -> Result<Self, SyscallError> {
-        let count = partitions * slots;
-        Ok(Self { memory: SharedMemory::map(map, 2 * count * size_of::<StackSlot>())?, count, slots })
+        let bytes = 2 * partitions * slots * size_of::<StackSlot>();
+        Ok(Self { memory: SharedMemory::map(map, bytes)?, partitions, slots })
     }
 
     /// Returns the kernel memory of the table in bytes.
@@ -50,7 +52,7 @@ impl Stacks {
 
     /// Estimates how full one partition of a half is, 0 to 1.
     pub(super) fn fill(&self, half: usize, partition: usize) -> f64 {
-        let first = (half & 1) * self.count + partition * self.slots;
+        let first = lease::place_of(partition, half & 1) * self.slots;
         let looked_at = (0..self.slots).step_by((self.slots / LOOKED_AT).max(1));
         let slots = self.memory.as_ptr().cast::<StackSlot>();
         let used = looked_at.clone().filter(|index| {
@@ -65,11 +67,12 @@ impl Stacks {
     /// Takes the chains of a half into which no program writes any more, and clears the half.
     pub(super) fn take(&mut self, half: usize) -> Chains {
         let mut chains = Chains::default();
-        let first = self.memory.as_ptr().cast::<StackSlot>();
-        for index in 0..self.count {
+        let slots = self.memory.as_ptr().cast::<StackSlot>();
+        let halves = (0..self.partitions).map(|partition| lease::place_of(partition, half & 1));
+        for index in halves.flat_map(|half| half * self.slots..(half + 1) * self.slots) {
             // SAFETY: the slot lies inside of the mapping. The caller has waited for the programs
             // that wrote into this half, so this thread is its only user.
-            let slot = unsafe { &mut *first.add((half & 1) * self.count + index) };
+            let slot = unsafe { &mut *slots.add(index) };
             if slot.id != 0 {
                 let length = usize::try_from(slot.length).unwrap_or(ENTRIES).min(ENTRIES);
                 // Two CPUs that ran the same code may have the same chain.

@@ -110,14 +110,14 @@ impl CellTable {
     /// and clears it. Returns the call chains that these cells refer to.
     pub fn take(&mut self, mut take: impl FnMut(usize, &Cell)) -> Chains {
         let old_half = (self.half ^ 1) as usize;
-        let half = self.partitions.len() * self.slots;
         let cells = self.cells.as_ptr().cast::<Cell>();
         for (partition, cpu) in self.partitions.iter().enumerate() {
-            for index in partition * self.slots..(partition + 1) * self.slots {
+            let first = lease::place_of(partition, old_half) * self.slots;
+            for index in first..first + self.slots {
                 // SAFETY: the cell lies inside of the mapping. No program writes into the half that
                 // is not in use: `flip` has waited for those that did. So this thread is its only
                 // user until the next flip.
-                let cell = unsafe { &mut *cells.add(old_half * half + index) };
+                let cell = unsafe { &mut *cells.add(index) };
                 if cell.count != 0 {
                     take(*cpu as usize, cell);
                     *cell = Cell::default();
@@ -148,7 +148,7 @@ impl CellTable {
 
     /// Estimates how full one partition of the half in use is.
     fn fill_of(&self, partition: usize) -> f64 {
-        let first = (self.half as usize * self.partitions.len() + partition) * self.slots;
+        let first = lease::place_of(partition, self.half as usize) * self.slots;
         let step = (self.slots / LOOKED_AT).max(1);
         let looked_at = (0..self.slots).step_by(step);
         let cells = self.cells.as_ptr().cast::<Cell>();

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use precise_common::unwind::{Process, Region, Rule, program};
 
 use super::map_memory::{SharedMemory, page_size};
+use super::object::ArraySize;
 use crate::error::SyscallError;
 
 /// The names of the maps in the object.
@@ -72,11 +73,12 @@ impl UnwindSizes {
     }
 
     /// Returns the numbers of elements of the maps.
-    pub(super) fn entries(sizes: Option<&Self>) -> [(&'static str, u32); 5] {
+    pub(super) fn arrays(sizes: Option<&Self>) -> [(&'static str, ArraySize); 5] {
         let one = Self { processes: 1, regions: 1, pages: 1, rows: 2, rules: 1 };
         let Self { processes, regions, pages, rows, rules } = *sizes.unwrap_or(&one);
         // Two rows share an element.
         [(PROCESSES, processes), (REGIONS, regions), (PAGES, pages), (ROWS, rows / 2), (RULES, rules)]
+            .map(|(name, elements)| (name, ArraySize::Elements(elements)))
     }
 }
 

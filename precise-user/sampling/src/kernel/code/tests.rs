@@ -380,9 +380,6 @@ fn of_random_runs() -> impl Strategy<Value = (&'static str, Config)> {
             &mut of.task_pid,
             &mut of.task_tgid,
             &mut of.task_cgroups,
-            &mut of.unified_cgroup,
-            &mut of.cgroup_node,
-            &mut of.node_id,
         ] {
             *field = offsets.next().unwrap_or(ABSENT);
         }
@@ -391,8 +388,10 @@ fn of_random_runs() -> impl Strategy<Value = (&'static str, Config)> {
         config.fields = fields;
         config.mode = mode % 2;
         config.promote = promote;
-        config.partitions = size % 4;
         config.slot_mask = 63;
+        config.rows = u32::MAX;
+        config.halves = 4 + size % 0x4000;
+        config.half_bytes = 64 << 6;
         config.stack_mask = 15;
         config.line_mask = 15;
         config.process_mask = 15;
