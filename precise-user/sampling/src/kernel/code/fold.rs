@@ -12,7 +12,7 @@ use super::{
     Code, CodeError,
     arithmetic::{compare, compute},
     frame,
-    operation::{FRAME, Operand, Operation, comparison, operator},
+    operation::{FRAME, Operand, Operation, Place, comparison, operator},
     state::{RegisterFact, State},
 };
 
@@ -105,6 +105,12 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Returns the offset of a place, if it is a whole word of the frame that nobody else accesses.
+    fn word(&self, place: Place, bytes: u8) -> Option<i16> {
+        let is_own = i32::from(place.offset) + 8 <= self.shared;
+        (place.base == FRAME && bytes == 8 && is_own).then_some(place.offset)
+    }
+
     /// Returns whether a branch is taken, if that is known.
     fn decided(&self, operation: Operation, state: &State) -> Option<bool> {
         let Operation::Branch { wide, comparison, left, right, .. } = operation else { return None };
@@ -138,6 +144,9 @@ impl<'a> Facts<'a> {
                 let end = i32::from(place.offset) + i32::from(bytes);
                 let number = state.operand(operand).filter(|_| end <= self.shared);
                 state.store(place, bytes, number);
+                if let (Some(offset), Operand::Register(from)) = (self.word(place, bytes), operand) {
+                    state.note(same(from, state), RegisterFact::Word { offset });
+                }
             }
             operation => {
                 if let Some(register) = operation.sets() {
@@ -151,8 +160,16 @@ impl<'a> Facts<'a> {
     fn result(&self, operation: Operation, state: &State) -> RegisterFact {
         match operation {
             Operation::Number { number, .. } => RegisterFact::Number(number),
-            Operation::Load { from, bytes, signed: false, .. } => {
-                state.load(state.place(from), bytes).map_or(RegisterFact::Any, RegisterFact::Number)
+            Operation::Load { to, from, bytes, signed: false } => {
+                let from = state.place(from);
+                match (state.load(from, bytes), self.word(from, bytes)) {
+                    (Some(number), _) => RegisterFact::Number(number),
+                    (None, Some(offset)) => match state.holder(offset, to) {
+                        Some(register) if register != to => RegisterFact::Near { register, distance: 0 },
+                        _ => RegisterFact::Word { offset },
+                    },
+                    (None, None) => RegisterFact::Any,
+                }
             }
             Operation::Compute {
                 wide: true,
@@ -160,7 +177,9 @@ impl<'a> Facts<'a> {
                 operand: Operand::Register(from),
                 ..
             } => match state.value(from) {
-                RegisterFact::Any => RegisterFact::Near { register: from, distance: 0 },
+                RegisterFact::Any | RegisterFact::Word { .. } => {
+                    RegisterFact::Near { register: from, distance: 0 }
+                }
                 known => known,
             },
             Operation::Compute { wide, operator, to, operand } => {
@@ -236,21 +255,29 @@ impl<'a> Facts<'a> {
                 Some(Operation::Compute { wide, operator, to, operand })
             }
             Operation::Load { to, from, bytes, signed } => {
-                Some(Operation::Load { to, from: state.place(from), bytes, signed })
+                let from = state.place(from);
+                let word = self.word(from, bytes).filter(|_| !signed);
+                Some(match word.and_then(|offset| state.holder(offset, to)) {
+                    Some(register) if register == to => Operation::NOTHING,
+                    Some(register) => Operation::Compute {
+                        wide: true,
+                        operator: operator::MOVE,
+                        to,
+                        operand: Operand::Register(register),
+                    },
+                    None => Operation::Load { to, from, bytes, signed },
+                })
             }
             Operation::Store { to, bytes, operand: Operand::Register(from) } => {
-                let from = match state.value(from) {
-                    RegisterFact::Near { register, distance: 0 } => register,
-                    _ => from,
-                };
-                Some(Operation::Store { to: state.place(to), bytes, operand: Operand::Register(from) })
+                let operand = Operand::Register(same(from, state));
+                Some(Operation::Store { to: state.place(to), bytes, operand })
             }
             Operation::Branch { wide, comparison, left, right, distance } => {
                 match self.decided(operation, state) {
                     Some(true) => Some(Operation::Jump(distance)),
                     Some(false) => Some(Operation::NOTHING),
                     None => {
-                        let right = simpler(wide, right, state);
+                        let (left, right) = (same(left, state), simpler(wide, right, state));
                         Some(Operation::Branch { wide, comparison, left, right, distance })
                     }
                 }
@@ -266,8 +293,16 @@ fn simpler(wide: bool, operand: Operand, state: &State) -> Operand {
     match state.value(register) {
         RegisterFact::Number(number) if wide => i32::try_from(number as i64).map_or(operand, Operand::Number),
         RegisterFact::Number(number) => Operand::Number(number as i32),
-        RegisterFact::Near { register, distance: 0 } if register != FRAME => Operand::Register(register),
-        _ => operand,
+        _ => Operand::Register(same(register, state)),
+    }
+}
+
+/// Returns the register that a register is a copy of, or itself. A copy of the frame's register is
+/// no other: what is done with the frame's own is looked at by [`frame::shared`].
+fn same(register: u8, state: &State) -> u8 {
+    match state.value(register) {
+        RegisterFact::Near { register: of, distance: 0 } if of != FRAME => of,
+        _ => register,
     }
 }
 

@@ -46,12 +46,7 @@ pub(super) fn shared(code: Code<'_>, function: usize) -> Result<i32, CodeError> 
         *known = Some(held);
         let operation = code.operation(at)?;
         let after = pointers.after(at, operation, held)?;
-        let next = match operation {
-            Operation::Exit => [None, None],
-            Operation::Jump(distance) => [Some(code.target(at, distance.into())?), None],
-            Operation::Branch { distance, .. } => [Some(code.target(at, distance.into())?), Some(at + 1)],
-            operation => [Some(at + operation.slots()), None],
-        };
+        let next = code.successors(at, operation)?;
         paths.extend(next.into_iter().flatten().map(|at| (at, after)));
     }
     Ok(pointers.lowest)

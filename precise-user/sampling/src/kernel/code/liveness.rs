@@ -29,6 +29,11 @@ impl Read {
     fn sets(&mut self, register: u8) {
         self.registers &= !(1 << register);
     }
+
+    /// Returns whether any of the eight bytes at an offset of the frame is read.
+    pub fn has_word(self, offset: i16) -> bool {
+        self.frame & bits(frame::touched(offset.into(), 8)) != 0
+    }
 }
 
 /// What is read after each instruction of a function.
@@ -67,20 +72,20 @@ impl<'a> Liveness<'a> {
         }
     }
 
+    /// Returns what is read from an instruction on.
+    pub fn before(&self, at: usize) -> Read {
+        self.before[at]
+    }
+
     /// Returns what is read after an instruction.
     pub fn after(&self, at: usize, operation: Operation) -> Result<Read, CodeError> {
-        let target = |distance: i16| Ok(self.before[self.code.target(at, distance.into())?]);
-        let mut read = match operation {
-            Operation::Exit => Read { registers: 1, frame: 0 },
-            Operation::Jump(distance) => target(distance)?,
-            _ => self.before[at + operation.slots()],
-        };
-        if let Operation::Branch { distance, .. } = operation {
-            let other = target(distance)?;
-            read.registers |= other.registers;
-            read.frame |= other.frame;
+        let result = u16::from(operation == Operation::Exit);
+        let mut read = Read { registers: result, frame: self.shared };
+        for next in self.code.successors(at, operation)?.into_iter().flatten() {
+            let Read { registers, frame } = self.before[next];
+            read.registers |= registers;
+            read.frame |= frame;
         }
-        read.frame |= self.shared;
         Ok(read)
     }
 }

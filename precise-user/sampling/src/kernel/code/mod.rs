@@ -8,7 +8,8 @@
 //!
 //! Each pass leaves a program that does the same. [`fold`] replaces what is known, and [`sweep`]
 //! removes what is not needed; both write jumps to the next instruction. [`layout`] puts the rest
-//! together. The kernel's verifier looks at the result as at any program.
+//! together. [`words`] moves values from the frame to registers. The kernel's verifier looks at the
+//! result as at any program.
 
 mod arithmetic;
 mod fold;
@@ -22,6 +23,7 @@ mod state;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::BTreeSet;
 
@@ -59,6 +61,17 @@ struct Program<'a> {
 impl Program<'_> {
     fn shorten(&mut self) -> Result<(), CodeError> {
         layout::lay_out(self)?;
+        for _ in 0..ROUNDS {
+            self.simplify()?;
+            if !words::promote(self.instructions)? {
+                break;
+            }
+        }
+        words::pack(self.instructions)
+    }
+
+    /// Replaces and removes until there is nothing more to do.
+    fn simplify(&mut self) -> Result<(), CodeError> {
         for _ in 0..ROUNDS {
             let length = self.instructions.len();
             let changed = fold::fold(self.instructions)? | sweep::sweep(self.instructions)?;
@@ -104,6 +117,28 @@ impl Code<'_> {
         Ok(starts)
     }
 
+    /// Returns the instructions that may run after one: the next in place, and the one it names.
+    fn successors(self, at: usize, operation: Operation) -> Result<[Option<usize>; 2], CodeError> {
+        let target = |distance: i16| self.target(at, distance.into()).map(Some);
+        Ok(match operation {
+            Operation::Exit => [None, None],
+            Operation::Jump(distance) => [None, target(distance)?],
+            Operation::Branch { distance, .. } => [Some(at + 1), target(distance)?],
+            operation => [Some(at + operation.slots()), None],
+        })
+    }
+
+    /// Returns the instructions of a function that some path reaches, in their order.
+    fn instructions(self, function: usize) -> Result<Vec<(usize, Operation)>, CodeError> {
+        let mut instructions = Vec::new();
+        self.each(function, |at, operation| {
+            instructions.push((at, operation));
+            Ok(())
+        })?;
+        instructions.sort_unstable_by_key(|(at, _)| *at);
+        Ok(instructions)
+    }
+
     /// Returns where the jumps and branches of a function lead to.
     fn targets(self, function: usize) -> Result<BTreeSet<usize>, CodeError> {
         let mut targets = BTreeSet::new();
@@ -128,15 +163,10 @@ impl Code<'_> {
             while !std::mem::replace(seen.get_mut(at).ok_or(CodeError::Outside(at as i64))?, true) {
                 let operation = self.operation(at)?;
                 visit(at, operation)?;
-                match operation {
-                    Operation::Exit => break,
-                    Operation::Jump(distance) => at = self.target(at, distance.into())?,
-                    Operation::Branch { distance, .. } => {
-                        paths.push(self.target(at, distance.into())?);
-                        at += 1;
-                    }
-                    operation => at += operation.slots(),
-                }
+                let [next, named] = self.successors(at, operation)?;
+                let Some(first) = next.or(named) else { break };
+                paths.extend(named.filter(|_| next.is_some()));
+                at = first;
             }
         }
         Ok(())

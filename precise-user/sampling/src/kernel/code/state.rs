@@ -14,6 +14,8 @@ pub(super) enum RegisterFact {
     Number(u64),
     /// As much more than another register, which has not changed since.
     Near { register: u8, distance: i32 },
+    /// The eight bytes at this offset of the frame, which have not changed since.
+    Word { offset: i16 },
 }
 
 /// What holds at an instruction.
@@ -88,19 +90,47 @@ impl State {
 
     /// Sets what is known of a register, whose value changes.
     pub fn set(&mut self, register: u8, value: RegisterFact) {
-        for other in &mut self.registers {
-            if matches!(other, RegisterFact::Near { register: of, .. } if *of == register) {
-                *other = RegisterFact::Any;
+        // A copy takes the place of the value from which others are a distance away.
+        let copy = |value: &RegisterFact| *value == RegisterFact::Near { register, distance: 0 };
+        let heir = self.registers.iter().position(copy).map(|heir| heir as u8);
+        let old = self.value(register);
+        for (index, other) in self.registers.iter_mut().enumerate() {
+            let RegisterFact::Near { register: of, distance } = *other else { continue };
+            if of == register {
+                *other = match heir {
+                    Some(heir) if usize::from(heir) == index => old,
+                    Some(heir) => RegisterFact::Near { register: heir, distance },
+                    None => RegisterFact::Any,
+                };
             }
         }
-        // What is said by itself says nothing.
-        let value = match value {
-            RegisterFact::Near { register: of, .. } if of == register => RegisterFact::Any,
-            value => value,
+        let value = match (value, heir) {
+            (RegisterFact::Near { register: of, distance }, Some(heir)) if of == register => {
+                RegisterFact::Near { register: heir, distance }
+            }
+            // What is said by itself says nothing.
+            (RegisterFact::Near { register: of, .. }, None) if of == register => RegisterFact::Any,
+            (value, _) => value,
         };
         if let Some(known) = self.registers.get_mut(usize::from(register)) {
             *known = value;
         }
+    }
+
+    /// Notes what is known of a register, whose value stays.
+    pub fn note(&mut self, register: u8, value: RegisterFact) {
+        if let Some(known) = self.registers.get_mut(usize::from(register))
+            && *known == RegisterFact::Any
+        {
+            *known = value;
+        }
+    }
+
+    /// Returns a register that has the eight bytes at an offset of the frame: `wanted`, if it has
+    /// them.
+    pub fn holder(&self, offset: i16, wanted: u8) -> Option<u8> {
+        let holds = |register: &u8| self.value(*register) == RegisterFact::Word { offset };
+        Some(wanted).filter(holds).or_else(|| (0..FRAME).find(holds))
     }
 
     /// Returns a place as one that is a distance from a register that does not change in between:
@@ -125,9 +155,18 @@ impl State {
             return;
         }
         let (offset, bytes) = (place.offset.into(), bytes.into());
+        let written = frame::touched(offset, bytes);
+        for value in &mut self.registers {
+            if let RegisterFact::Word { offset } = *value {
+                let held = frame::touched(offset.into(), 8);
+                if held.start < written.end && written.start < held.end {
+                    *value = RegisterFact::Any;
+                }
+            }
+        }
         // A store that is not of whole words changes some in part.
         let number = number.filter(|_| frame::covered(offset, bytes).is_some());
-        for (part, index) in frame::touched(offset, bytes).enumerate() {
+        for (part, index) in written.enumerate() {
             self.set_word(index, number.map(|number| (number >> (32 * part)) as u32));
         }
     }

@@ -31,15 +31,14 @@ fn changes_in(
     function: usize,
     changes: &mut BTreeMap<usize, Operation>,
 ) -> Result<(), CodeError> {
-    let mut instructions = Vec::new();
-    code.each(function, |at, operation| {
-        instructions.push((at, operation));
-        Ok(())
-    })?;
-    instructions.sort_unstable_by_key(|(at, _)| *at);
+    let instructions = code.instructions(function)?;
     let targets = code.targets(function)?;
     let liveness = Liveness::of(code, function, &instructions)?;
     for (at, operation) in instructions {
+        // A pair begins before this instruction.
+        if changes.contains_key(&at) {
+            continue;
+        }
         if is_unread(operation, liveness.after(at, operation)?) {
             changes.insert(at, Operation::NOTHING);
             continue;
@@ -51,11 +50,11 @@ fn changes_in(
         let second = code.operation(next)?;
         if is_stored_back(operation, second) {
             changes.insert(next, Operation::NOTHING);
-        } else if let Some((address, load)) = with_offset(operation, second)
-            && (second.sets() == Some(address) || liveness.after(next, second)?.registers >> address & 1 == 0)
+        } else if let Some((between, one)) = with_offset(operation, second).or(with_target(operation, second))
+            && (second.sets() == Some(between) || liveness.after(next, second)?.registers >> between & 1 == 0)
         {
             changes.insert(at, Operation::NOTHING);
-            changes.insert(next, load);
+            changes.insert(next, one);
         }
     }
     Ok(())
@@ -69,6 +68,25 @@ fn is_stored_back(operation: Operation, next: Operation) -> bool {
             Operation::Store { to, bytes: stored, operand: Operand::Register(operand) },
         ) => from == to && bytes == stored && loaded == operand && loaded != to.base,
         _ => false,
+    }
+}
+
+/// Returns the register that an instruction sets and the next one copies, and an operation that
+/// sets the copy.
+fn with_target(operation: Operation, next: Operation) -> Option<(u8, Operation)> {
+    let Operation::Compute { wide: true, operator: operator::MOVE, to, operand: Operand::Register(from) } =
+        next
+    else {
+        return None;
+    };
+    match operation {
+        Operation::Load { to: loaded, from: place, bytes, signed } if loaded == from => {
+            Some((from, Operation::Load { to, from: place, bytes, signed }))
+        }
+        Operation::Compute { wide, operator: operator::MOVE, to: moved, operand } if moved == from => {
+            Some((from, Operation::Compute { wide, operator: operator::MOVE, to, operand }))
+        }
+        _ => None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Tests: each pass on small programs, and all of them on random ones and on the embedded one.
 
 use aya_obj::{Object, btf::BtfFeatures};
-use precise_common::config::{ABSENT, CAST_SENTINEL, Config, FilterSlot, MAX_SLOTS, TYPED_SENTINEL};
+use precise_common::config::{
+    ABSENT, CAST_SENTINEL, Config, FilterSlot, MAX_SLOTS, Offsets, TYPED_SENTINEL, field, key, source,
+};
 use proptest::prelude::*;
 
 use super::{
@@ -268,6 +270,103 @@ fn what_others_may_read_of_the_frame_stays() {
 }
 
 #[test]
+fn what_a_register_has_is_not_loaded() {
+    let other = Operation::Call(Callee::Helper(77));
+    // The registers are all in use, so the word stays.
+    let fill: Vec<_> = (1..6).map(|to| load(to, 0, 8 * i16::from(to))).collect();
+    let start = [&[CLOCK, store(FRAME, -8, 0)][..], &fill].concat();
+    let again = [&start[..], &[load(0, FRAME, -8), other, load(0, FRAME, -8), EXIT]].concat();
+    let left = [&start[..], &[other, load(0, FRAME, -8), EXIT]].concat();
+    assert_eq!(shortened(&again), left);
+    // Another value is in the word, or in half of it.
+    let half =
+        Operation::Store { to: Place { base: FRAME, offset: -4 }, bytes: 4, operand: Operand::Register(1) };
+    for changed in [store(FRAME, -8, 1), half] {
+        let long = code(&[&start[..], &[changed, load(0, FRAME, -8), EXIT]].concat());
+        assert_the_same(&long, &short(long.clone()).unwrap(), 0..4);
+    }
+}
+
+#[test]
+fn values_are_kept_in_free_registers() {
+    let twice = compute(operator::ADD, 0, Operand::Register(0));
+    let sum = compute(operator::ADD, 0, Operand::Register(1));
+    let kept = [CLOCK, store(FRAME, -8, 0), twice, load(1, FRAME, -8), sum, EXIT];
+    assert_eq!(shortened(&kept), [CLOCK, copy(1, 0), twice, sum, EXIT]);
+    // Only a register that the function saves anyway outlives a call.
+    let called = [CLOCK, store(FRAME, -8, 0), CLOCK, load(1, FRAME, -8), sum, EXIT];
+    assert_eq!(shortened(&called), called);
+    let saved = [set(6, 7), store(0, 0, 6)];
+    let left = shortened(&[&saved[..], &called].concat());
+    assert_eq!(
+        left,
+        [&saved[..], &[CLOCK, copy(6, 0), CLOCK, compute(operator::ADD, 0, Operand::Register(6)), EXIT]]
+            .concat()
+    );
+    // Of two ways that meet, each sets the value.
+    let either = [if_zero(0, 2), store(FRAME, -8, 0), Operation::Jump(2), set(1, 5), store(FRAME, -8, 1)];
+    let left = shortened(&[&saved[..], &[CLOCK], &either, &[CLOCK, load(0, FRAME, -8), EXIT]].concat());
+    assert!(left.contains(&copy(0, 6)) && left.contains(&set(6, 5)), "{left:?}");
+}
+
+#[test]
+fn the_words_that_remain_are_close_together() {
+    let use_of = |offset| {
+        [
+            CLOCK,
+            store(FRAME, offset, 0),
+            CLOCK,
+            load(1, FRAME, offset),
+            compute(operator::ADD, 0, Operand::Register(1)),
+            store(0, 0, 0),
+        ]
+    };
+    let one_after_another = [&use_of(-40)[..], &use_of(-64), &[EXIT]].concat();
+    assert_eq!(shortened(&one_after_another), [&use_of(-8)[..], &use_of(-8), &[EXIT]].concat());
+    let at_once = |one, other| {
+        [
+            CLOCK,
+            store(FRAME, one, 0),
+            CLOCK,
+            store(FRAME, other, 0),
+            CLOCK,
+            load(1, FRAME, one),
+            load(2, FRAME, other),
+            store(1, 0, 2),
+            EXIT,
+        ]
+    };
+    assert_eq!(shortened(&at_once(-40, -24)), at_once(-16, -8));
+    // Others may access what a pointer is made for, and all above.
+    let key = [CLOCK, store(FRAME, -8, 0), copy(2, FRAME), add(2, -8), LOOKUP, store(0, 0, 0)];
+    assert_eq!(
+        shortened(&[&key[..], &use_of(-40), &[EXIT]].concat()),
+        [&key[..], &use_of(-16), &[EXIT]].concat()
+    );
+    // A word that is read before it is set, or in part, stays where it is.
+    for odd in [
+        vec![load(0, FRAME, -40), EXIT],
+        [
+            &use_of(-40)[..],
+            &[
+                Operation::Load { to: 0, from: Place { base: FRAME, offset: -40 }, bytes: 4, signed: false },
+                EXIT,
+            ],
+        ]
+        .concat(),
+    ] {
+        let left = shortened(&odd);
+        assert!(
+            left.iter().any(|operation| matches!(
+                operation,
+                Operation::Load { from: Place { base: FRAME, offset: -40 }, .. }
+            )),
+            "{left:?}"
+        );
+    }
+}
+
+#[test]
 fn what_is_not_a_program_is_refused() {
     assert_eq!(short(code(&[Operation::Jump(1), EXIT])).unwrap_err(), CodeError::Outside(2));
     assert_eq!(short(code(&[Operation::Jump(-2), EXIT])).unwrap_err(), CodeError::Outside(-1));
@@ -286,13 +385,13 @@ fn what_is_not_a_program_is_refused() {
     assert_eq!(short(code(&long)).unwrap_err(), CodeError::TooLong);
 }
 
-/// A random program without loops: it computes with registers 0 to 5 and the frame, calls and
+/// A random program without loops: it computes with registers 0 to 7 and the frame, calls and
 /// branches.
 fn random() -> impl Strategy<Value = Vec<Operation>> {
-    let operand = || prop_oneof![(-3..4).prop_map(Operand::Number), (0..6_u8).prop_map(Operand::Register)];
+    let operand = || prop_oneof![(-3..4).prop_map(Operand::Number), (0..8_u8).prop_map(Operand::Register)];
     let computed = || {
         let operators: Vec<u8> = (0..=12).map(|operator| operator << 4).collect();
-        (any::<bool>(), prop::sample::select(operators), 0..6_u8, operand()).prop_map(
+        (any::<bool>(), prop::sample::select(operators), 0..8_u8, operand()).prop_map(
             |(wide, operator, to, operand)| {
                 let operand = if operator == operator::NEGATE { Operand::Number(0) } else { operand };
                 Operation::Compute { wide, operator, to, operand }
@@ -303,21 +402,21 @@ fn random() -> impl Strategy<Value = Vec<Operation>> {
         prop_oneof![
             (2..12_i16).prop_map(|word| Place { base: FRAME, offset: -4 * word }),
             (8..24_i16).prop_map(|byte| Place { base: FRAME, offset: -byte }),
-            (0..6_u8, 0..3_i16).prop_map(|(base, word)| Place { base, offset: 8 * word }),
+            (0..8_u8, 0..3_i16).prop_map(|(base, word)| Place { base, offset: 8 * word }),
         ]
     };
     let bytes = || prop::sample::select(vec![1_u8, 2, 4, 8]);
     let one = prop_oneof![
         4 => computed().prop_map(|computed| vec![computed]),
-        2 => (0..6_u8, place(), bytes())
+        2 => (0..8_u8, place(), bytes())
             .prop_map(|(to, from, bytes)| vec![Operation::Load { to, from, bytes, signed: false }]),
         2 => (place(), bytes(), operand()).prop_map(|(to, bytes, operand)| vec![Operation::Store { to, bytes, operand }]),
-        1 => (0..6_u8, any::<u64>()).prop_map(|(to, number)| vec![Operation::Number { to, number }]),
-        1 => (0..6_u8).prop_map(|to| vec![Operation::Convert { to, from: None }]),
+        1 => (0..8_u8, any::<u64>()).prop_map(|(to, number)| vec![Operation::Number { to, number }]),
+        1 => (0..8_u8).prop_map(|to| vec![Operation::Convert { to, from: None }]),
         1 => prop::sample::select(vec![CLOCK, LOOKUP, Operation::Call(Callee::Helper(77))])
             .prop_map(|call| vec![call]),
         1 => (-6..0_i32).prop_map(|word| vec![copy(2, FRAME), add(2, 8 * word), LOOKUP]),
-        2 => (any::<bool>(), 0..11_usize, 0..6_u8, operand(), 0..9_i16).prop_map(|(wide, index, left, right, distance)| {
+        2 => (any::<bool>(), 0..11_usize, 0..8_u8, operand(), 0..9_i16).prop_map(|(wide, index, left, right, distance)| {
             const ALL: [u8; 11] = [0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0xa0, 0xb0, 0xc0, 0xd0];
             vec![Operation::Branch { wide, comparison: ALL[index], left, right, distance }]
         }),
@@ -415,6 +514,39 @@ fn embedded(entry: &str, config: &Config) -> Vec<bpf_insn> {
     let maps: Vec<_> = object.maps.drain().collect();
     let fds = maps.iter().zip(100..).map(|((name, map), fd)| (&**name, fd, map));
     object::link(&mut object, entry, fds).unwrap().instructions
+}
+
+/// From 64 bytes on, the kernel gives a program a stack that is in no cache.
+#[test]
+fn the_frame_of_usual_runs_is_small() {
+    let mut offsets = Offsets::NONE;
+    (offsets.ctx_data, offsets.ctx_event, offsets.event_period) = (8, 16, 24);
+    (offsets.task_flags, offsets.task_pid, offsets.task_tgid, offsets.task_cgroups) = (44, 48, 52, 56);
+    (offsets.regs_ip, offsets.pagefault_disabled) = (128, 64);
+    let key = key::IP | key::CGROUP | key::PID;
+    let source = source::REJECT_OWN | source::GUESTS;
+    let usual = Config {
+        offsets,
+        key,
+        source,
+        rows: 2,
+        halves: 4,
+        half_bytes: 64 << 6,
+        slot_mask: 63,
+        ..Config::EMPTY
+    };
+    let timer = Config { source: source | source::PERIOD_FROM_EVENT, ..usual };
+    let with_addresses = Config { fields: field::ADDRESS, ..usual };
+    for (entry, config) in [("sample", timer), ("sample", with_addresses), ("fault", with_addresses)] {
+        let short = short(embedded(entry, &config)).unwrap();
+        let lowest = decoded(&short).into_iter().filter_map(|operation| match operation {
+            Operation::Load { from: Place { base: FRAME, offset }, .. }
+            | Operation::Store { to: Place { base: FRAME, offset }, .. } => Some(offset),
+            _ => None,
+        });
+        let frame = -lowest.min().unwrap_or(0);
+        assert!(frame <= 48, "{entry}: {frame} bytes");
+    }
 }
 
 fn assert_the_same(long: &[bpf_insn], short: &[bpf_insn], seeds: std::ops::Range<u64>) {
