@@ -351,8 +351,9 @@ pub struct Config {
     pub rows: u32,
     /// The number of halves of partitions in the table: two for each CPU that the run may sample.
     pub halves: u32,
-    /// The size of one of them in bytes.
-    pub half_bytes: u32,
+    /// The size of one of them in bytes, a power of two, as its exponent: before Linux 6.11, the
+    /// verifier does not follow a product whose second factor it does not know.
+    pub half_shift: u32,
     /// The mask for data addresses in the map key: `!0x3f` groups by cache line.
     pub address_mask: u64,
     /// The mask for data sources or outcomes in the map key.
@@ -386,7 +387,7 @@ impl Config {
         stack_depth: crate::stack::MAX_FRAMES as u32,
         rows: 0,
         halves: 0,
-        half_bytes: 0,
+        half_shift: 0,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
         slots: [FilterSlot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };

@@ -37,7 +37,7 @@ pub fn cells(lease: u64) -> Option<HalfInUse> {
     if half >= config!(halves) {
         return None;
     }
-    let (first, bytes) = (element!(TABLE as Cell), half * config!(half_bytes));
+    let (first, bytes) = (element!(TABLE as Cell), half << config!(half_shift));
     // SAFETY: in the element, as the verifier checks.
     Some(HalfInUse(unsafe { first.byte_add(bytes as usize) }))
 }

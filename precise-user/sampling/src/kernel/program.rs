@@ -188,7 +188,7 @@ impl Program {
             stack_mask: stacks.saturating_sub(1) as u32,
             rows: rows as u32,
             halves: halves as u32,
-            half_bytes: half_bytes as u32,
+            half_shift: half_bytes.ilog2(),
             regs_type: types.faults.map_or(0, |faults| faults.registers),
             process_mask: options.unwind.map_or(0, |sizes| sizes.processes.saturating_sub(1)),
             slots: options.config.slots.map(|slot| FilterSlot { clause: counted_at(slot.clause), ..slot }),

@@ -490,7 +490,7 @@ fn of_random_runs() -> impl Strategy<Value = (&'static str, Config)> {
         config.slot_mask = 63;
         config.rows = u32::MAX;
         config.halves = 4 + size % 0x4000;
-        config.half_bytes = 64 << 6;
+        config.half_shift = 12;
         config.stack_mask = 15;
         config.line_mask = 15;
         config.process_mask = 15;
@@ -531,7 +531,7 @@ fn the_frame_of_usual_runs_is_small() {
         source,
         rows: 2,
         halves: 4,
-        half_bytes: 64 << 6,
+        half_shift: 12,
         slot_mask: 63,
         ..Config::EMPTY
     };

@@ -31,7 +31,7 @@ pub(super) fn promote(code: &mut [bpf_insn]) -> Result<bool, CodeError> {
     let mut changes = BTreeMap::new();
     for function in Code(code).functions()? {
         let values = Values::of(Code(code), function)?;
-        let mut registers = Registers::of(&values)?;
+        let mut registers = Registers::of(&values);
         let mut webs: Vec<_> = values.webs.iter().collect();
         webs.sort_by_key(|web| (std::cmp::Reverse(web.accesses.len()), web.offset));
         for web in webs {
@@ -235,7 +235,7 @@ struct Registers {
 }
 
 impl Registers {
-    fn of(values: &Values<'_>) -> Result<Self, CodeError> {
+    fn of(values: &Values<'_>) -> Self {
         let length = values.code.0.len();
         let mut registers = Self { read: vec![0; length], changed: vec![0; length], usable: CHANGED };
         for (at, operation) in &values.instructions {
@@ -248,7 +248,7 @@ impl Registers {
             registers.changed[*at] = changed;
             registers.usable |= changed & SAVED;
         }
-        Ok(registers)
+        registers
     }
 
     /// Returns a register that is free as long as the value is kept: one that saves a move, if
