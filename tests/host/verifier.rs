@@ -77,7 +77,7 @@ fn a_filter_costs_what_it_uses() -> Result<()> {
 /// the addresses. The verifier must not follow the program to its end for both answers: that took
 /// it twice as long, and each run 15 to 20 ms more. Which states it remembers depends on how many
 /// jumps and instructions are between them (`is_state_visited()`), so a few instructions may make
-/// it look at a third more.
+/// it look at an eighth more or less.
 #[test]
 fn guests_cost_where_they_may_run() -> Result<()> {
     let timer = Config { source: source::PERIOD_FROM_EVENT, ..PLAIN };
@@ -89,9 +89,9 @@ fn guests_cost_where_they_may_run() -> Result<()> {
         (ReadPath::Fault, PLAIN),
     ] {
         let most = match path {
-            ReadPath::Direct => [22, 26],
+            ReadPath::Direct => [23, 27],
             // Two helper calls for the flags of the task.
-            ReadPath::Probe => [30, 58],
+            ReadPath::Probe => [31, 58],
             // At the tracepoints of page faults, no guest runs.
             ReadPath::Fault => [0, 0],
         };
@@ -102,7 +102,7 @@ fn guests_cost_where_they_may_run() -> Result<()> {
             let more = (with.translated_bytes - without.translated_bytes) / INSTRUCTION;
             let verified = [without, with].map(|stats| stats.verified_instructions);
             say(&format!("{path:?}, {slots} terms: {more} instructions for guests, {verified:?} verified"));
-            assert!(more <= most && verified[1] <= verified[0] * 4 / 3, "{path:?}: {more} {verified:?}");
+            assert!(more <= most && verified[1] <= verified[0] * 5 / 4, "{path:?}: {more} {verified:?}");
         }
     }
     Ok(())
