@@ -25,11 +25,12 @@ const FEATURES: BtfFeatures = BtfFeatures::new(true, true, true, true, true, tru
 /// The size of an array that the object does not fix.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ArraySize {
-    /// So many elements of the object's size.
+    /// This number of elements, each of the object's size.
     Elements(u32),
-    /// Elements that are so many times as large.
+    /// Elements that are larger than the object's by a factor.
     Larger { elements: u32, times: u32 },
-    /// One element that is so many times as large, and whose address the program has as a constant.
+    /// One element, larger than the object's by this factor. The program has its address as a
+    /// constant.
     One(u32),
 }
 

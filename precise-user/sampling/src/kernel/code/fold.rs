@@ -14,6 +14,7 @@ use super::{
     frame,
     operation::{FRAME, Operand, Operation, Place, comparison, operator},
     state::{RegisterFact, State},
+    write,
 };
 
 /// Replaces what is known. Returns whether anything was.
@@ -23,10 +24,7 @@ pub(super) fn fold(code: &mut [bpf_insn]) -> Result<bool, CodeError> {
         let facts = Facts::of(Code(code), function)?;
         facts.changes(&mut changes)?;
     }
-    for (at, operation) in &changes {
-        operation.write(&mut code[*at]);
-    }
-    Ok(!changes.is_empty())
+    write(code, &changes)
 }
 
 /// What holds in a function.
@@ -256,16 +254,15 @@ impl<'a> Facts<'a> {
             }
             Operation::Load { to, from, bytes, signed } => {
                 let from = state.place(from);
-                let word = self.word(from, bytes).filter(|_| !signed);
-                Some(match word.and_then(|offset| state.holder(offset, to)) {
-                    Some(register) if register == to => Operation::NOTHING,
-                    Some(register) => Operation::Compute {
+                Some(match self.result(operation, state) {
+                    RegisterFact::Near { register, distance: 0 } => Operation::Compute {
                         wide: true,
                         operator: operator::MOVE,
                         to,
                         operand: Operand::Register(register),
                     },
-                    None => Operation::Load { to, from, bytes, signed },
+                    word @ RegisterFact::Word { .. } if state.value(to) == word => Operation::NOTHING,
+                    _ => Operation::Load { to, from, bytes, signed },
                 })
             }
             Operation::Store { to, bytes, operand: Operand::Register(from) } => {

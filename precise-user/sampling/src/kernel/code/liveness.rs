@@ -39,6 +39,8 @@ impl Read {
 /// What is read after each instruction of a function.
 pub(super) struct Liveness<'a> {
     code: Code<'a>,
+    /// The lowest offset of the frame that others may access; see [`frame::shared`].
+    pub shared_from: i32,
     /// The words of the frame that others may read at any time.
     shared: u128,
     /// What is read from each instruction on.
@@ -53,9 +55,10 @@ impl<'a> Liveness<'a> {
         function: usize,
         instructions: &[(usize, Operation)],
     ) -> Result<Self, CodeError> {
-        let lowest = frame::shared(code, function)?;
-        let shared = bits(frame::touched(lowest, -lowest));
-        let mut liveness = Self { code, shared, before: vec![Read::default(); code.0.len() + 1] };
+        let shared_from = frame::shared(code, function)?;
+        let shared = bits(frame::touched(shared_from, -shared_from));
+        let mut liveness =
+            Self { code, shared_from, shared, before: vec![Read::default(); code.0.len() + 1] };
         loop {
             let mut changed = false;
             for (at, operation) in instructions.iter().rev() {

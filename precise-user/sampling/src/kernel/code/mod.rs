@@ -25,7 +25,7 @@ mod sweep;
 mod tests;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aya_obj::{
     Function,
@@ -82,6 +82,18 @@ impl Program<'_> {
         }
         Ok(())
     }
+}
+
+/// Writes operations in place of instructions. One of a single slot may take the place of a wide
+/// load, both of whose slots are written then. Returns whether there was any.
+fn write(code: &mut [bpf_insn], changes: &BTreeMap<usize, Operation>) -> Result<bool, CodeError> {
+    for (at, change) in changes {
+        let slots = Code(code).operation(*at)?.slots();
+        for instruction in &mut code[*at..*at + slots] {
+            change.write(instruction);
+        }
+    }
+    Ok(!changes.is_empty())
 }
 
 /// A program's instructions, of which some are functions that it calls.

@@ -8,6 +8,7 @@ use super::{
     Code, CodeError,
     liveness::{Liveness, is_unread},
     operation::{Operand, Operation, Place, operator},
+    write,
 };
 
 /// Removes what is not needed. Returns whether anything was.
@@ -16,13 +17,7 @@ pub(super) fn sweep(code: &mut [bpf_insn]) -> Result<bool, CodeError> {
     for function in Code(code).functions()? {
         changes_in(Code(code), function, &mut changes)?;
     }
-    for (at, change) in &changes {
-        let slots = Code(code).operation(*at)?.slots();
-        for instruction in &mut code[*at..*at + slots] {
-            change.write(instruction);
-        }
-    }
-    Ok(!changes.is_empty())
+    write(code, &changes)
 }
 
 /// Notes the instructions of a function that are not needed, and what they become.

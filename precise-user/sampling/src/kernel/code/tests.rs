@@ -525,16 +525,8 @@ fn the_frame_of_usual_runs_is_small() {
     (offsets.regs_ip, offsets.pagefault_disabled) = (128, 64);
     let key = key::IP | key::CGROUP | key::PID;
     let source = source::REJECT_OWN | source::GUESTS;
-    let usual = Config {
-        offsets,
-        key,
-        source,
-        rows: 2,
-        halves: 4,
-        half_shift: 12,
-        slot_mask: 63,
-        ..Config::EMPTY
-    };
+    let usual =
+        Config { offsets, key, source, rows: 2, halves: 4, half_shift: 12, slot_mask: 63, ..Config::EMPTY };
     let timer = Config { source: source | source::PERIOD_FROM_EVENT, ..usual };
     let with_addresses = Config { fields: field::ADDRESS, ..usual };
     for (entry, config) in [("sample", timer), ("sample", with_addresses), ("fault", with_addresses)] {

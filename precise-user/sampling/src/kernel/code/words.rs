@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use aya_obj::generated::bpf_insn;
 
 use super::{
-    Code, CodeError, frame,
+    Code, CodeError,
     liveness::Liveness,
     operation::{FRAME, Operand, Operation, Place, operator},
+    write,
 };
 
 /// The size of a word here: that of a register.
@@ -42,7 +43,7 @@ pub(super) fn promote(code: &mut [bpf_insn]) -> Result<bool, CodeError> {
             }
         }
     }
-    Ok(write(code, &changes))
+    write(code, &changes)
 }
 
 /// Puts the words of the frame that remain close together, if that makes the frame smaller.
@@ -72,15 +73,7 @@ pub(super) fn pack(code: &mut [bpf_insn]) -> Result<(), CodeError> {
             }
         }
     }
-    write(code, &changes);
-    Ok(())
-}
-
-fn write(code: &mut [bpf_insn], changes: &BTreeMap<usize, Operation>) -> bool {
-    for (at, operation) in changes {
-        operation.write(&mut code[*at]);
-    }
-    !changes.is_empty()
+    write(code, &changes).map(drop)
 }
 
 /// Returns a move in place of a load or a store.
@@ -111,8 +104,6 @@ struct Values<'a> {
     code: Code<'a>,
     instructions: Vec<(usize, Operation)>,
     liveness: Liveness<'a>,
-    /// The lowest offset that others may access; see [`frame::shared`].
-    shared: i32,
     webs: Vec<Web>,
     /// The offsets of the words that are accessed in other ways, and stay where they are.
     fixed: BTreeSet<i32>,
@@ -131,7 +122,7 @@ impl<'a> Values<'a> {
     fn of(code: Code<'a>, function: usize) -> Result<Self, CodeError> {
         let instructions = code.instructions(function)?;
         let liveness = Liveness::of(code, function, &instructions)?;
-        let shared = frame::shared(code, function)?;
+        let shared = liveness.shared_from;
         let mut words: BTreeMap<i16, Vec<(usize, bool)>> = BTreeMap::new();
         let mut others = Vec::new();
         for (at, operation) in &instructions {
@@ -153,14 +144,8 @@ impl<'a> Values<'a> {
                 others.extend([offset, offset + WORD - 1].map(|byte| byte.div_euclid(WORD) * WORD));
             }
         }
-        let mut values = Self {
-            code,
-            instructions,
-            liveness,
-            shared,
-            webs: Vec::new(),
-            fixed: others.into_iter().collect(),
-        };
+        let mut values =
+            Self { code, instructions, liveness, webs: Vec::new(), fixed: others.into_iter().collect() };
         for (offset, accesses) in words {
             let webs = match values.fixed.contains(&offset.into()) {
                 true => None,
@@ -215,8 +200,8 @@ impl<'a> Values<'a> {
 
     /// Iterates over the offsets at which words may be, from the highest.
     fn offsets(&self) -> impl Iterator<Item = i16> {
-        let highest = self.shared.div_euclid(WORD) - 1;
-        (1..=64).map(move |below| ((highest + 1 - below) * WORD) as i16).filter(|offset| *offset >= -512)
+        let highest = self.liveness.shared_from.div_euclid(WORD) - 1;
+        (0..64).map(move |below| ((highest - below) * WORD) as i16).filter(|offset| *offset >= -512)
     }
 
     fn is_fixed(&self, offset: i16) -> bool {
