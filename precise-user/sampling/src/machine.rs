@@ -13,9 +13,14 @@ use serde::Serialize;
 
 use precise_model::{CompactSort as _, CpuId, KernelVersion, Machine, Node, parse_cpu_list};
 
-/// Upper limit of a file's size, in bytes. The largest file is /proc/cpuinfo: about 1.5 MB for a
-/// thousand CPUs.
+/// Upper limit of a file's size, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// What is read of /proc/cpuinfo, in bytes. It has the block of the first CPU, about 2 KB, which is
+/// all that is used. The kernel formats a block for each CPU that is read.
+const FIRST_CPU_BYTES: u64 = 16 << 10;
+
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
 /// The number of the initial pid namespace (`PID_NS_INIT_INO`, include/uapi/linux/nsfs.h).
 const INITIAL_PIDS: &str = "pid:[4026531836]";
@@ -42,9 +47,32 @@ impl Root {
     /// # Errors
     /// Returns an error if the file cannot be opened or read.
     pub fn read(&self, absolute: &str) -> io::Result<String> {
+        self.start_of(absolute, MAX_FILE_BYTES)
+    }
+
+    fn start_of(&self, absolute: &str, most: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
-        File::open(self.path(absolute))?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+        File::open(self.path(absolute))?.take(most).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// Returns the numbers of the CPUs that the machine has in this state.
+    ///
+    /// # Errors
+    /// Returns a sentence if the kernel's list cannot be read, or is not one.
+    pub fn cpus(&self, state: CpuState) -> Result<Vec<u32>, String> {
+        let path = match state {
+            CpuState::Online => "/sys/devices/system/cpu/online",
+            CpuState::Possible => "/sys/devices/system/cpu/possible",
+            CpuState::Present => "/sys/devices/system/cpu/present",
+        };
+        let list = self.read(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+        parse_cpu_list(&list).map_err(|why| format!("{path}: {why}"))
+    }
+
+    /// Returns the version of the kernel; `None` if its release cannot be read or parsed.
+    pub fn kernel(&self) -> Option<KernelVersion> {
+        KernelVersion::parse(&self.read(RELEASE).ok()?)
     }
 
     /// Returns the names in a directory, sorted.
@@ -71,6 +99,17 @@ impl Root {
     pub fn is_live(&self) -> bool {
         self.0 == Path::new("/")
     }
+}
+
+/// A state of a CPU, of which the kernel has a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuState {
+    /// It runs.
+    Online,
+    /// It may come online, now or after it has been added.
+    Possible,
+    /// The machine has it.
+    Present,
 }
 
 /// The sysctls that limit sampling. A value is `None` if its file is missing or does not hold a
@@ -154,30 +193,27 @@ impl MachineInfo {
     /// Reads the facts of the machine below `root`. Never fails; see [`MachineInfo::problems`].
     pub fn read(root: &Root) -> Self {
         let mut problems = Vec::new();
-        let mut text = |path: &str| {
-            root.read(path).unwrap_or_else(|error| {
+        let mut text = |path: &str, most: u64| {
+            root.start_of(path, most).unwrap_or_else(|error| {
                 problems.push(format!("cannot read {path}: {error}"));
                 String::new()
             })
         };
-        let cpuinfo = text("/proc/cpuinfo");
+        let cpuinfo = text("/proc/cpuinfo", FIRST_CPU_BYTES);
         let cpu = CpuId::parse(&cpuinfo);
         // KVM may be loaded later. With PVM, it needs neither SVM nor VMX.
         let can_run_guests = root.path("/sys/module/kvm").exists()
             || CpuId::flags(&cpuinfo).any(|flag| matches!(flag, "svm" | "vmx"));
-        let host = text("/proc/sys/kernel/hostname");
-        let release = text("/proc/sys/kernel/osrelease");
-        let online = text("/sys/devices/system/cpu/online");
-        let possible = text("/sys/devices/system/cpu/possible");
-        let mut list = |name: &str, text: &str| {
-            parse_cpu_list(text).unwrap_or_else(|why| {
-                problems.push(format!("/sys/devices/system/cpu/{name}: {why}"));
+        let host = text("/proc/sys/kernel/hostname", MAX_FILE_BYTES);
+        let release = text(RELEASE, MAX_FILE_BYTES);
+        let mut list = |state| {
+            root.cpus(state).unwrap_or_else(|why| {
+                problems.push(why);
                 Vec::new()
             })
         };
-        let (online, possible) = (list("online", &online), list("possible", &possible));
-        let present = root.read("/sys/devices/system/cpu/present").ok();
-        let present = present.and_then(|list| parse_cpu_list(&list).ok()).unwrap_or_default();
+        let (online, possible) = (list(CpuState::Online), list(CpuState::Possible));
+        let present = root.cpus(CpuState::Present).unwrap_or_default();
         let sysctls = Sysctls::read(root, &mut problems);
         let machine = Machine {
             host,

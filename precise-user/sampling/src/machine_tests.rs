@@ -20,6 +20,34 @@ fn this_machine_is_read() {
 }
 
 #[test]
+fn a_list_of_cpus_is_read_or_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root(folder.path().to_owned());
+    let lists = folder.path().join("sys/devices/system/cpu");
+    std::fs::create_dir_all(&lists).unwrap();
+    std::fs::write(lists.join("online"), "0-2,5\n").unwrap();
+    std::fs::write(lists.join("possible"), "many\n").unwrap();
+    assert_eq!(root.cpus(CpuState::Online).unwrap(), [0, 1, 2, 5]);
+    let said = root.cpus(CpuState::Possible).unwrap_err();
+    assert!(said.starts_with("/sys/devices/system/cpu/possible: "), "{said}");
+    let said = root.cpus(CpuState::Present).unwrap_err();
+    assert!(said.starts_with("cannot read /sys/devices/system/cpu/present: "), "{said}");
+}
+
+#[test]
+fn one_cpu_of_many_tells_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("proc")).unwrap();
+    let block = |cpu| {
+        format!("processor\t: {cpu}\nvendor_id\t: AuthenticAMD\nflags\t: {}lm\n\n", "flag ".repeat(400))
+    };
+    let all: String = (0..100).map(block).collect();
+    std::fs::write(folder.path().join("proc/cpuinfo"), all).unwrap();
+    let cpu = MachineInfo::read(&Root(folder.path().to_owned())).cpu;
+    assert!(cpu.long_mode && cpu.vendor == precise_model::Vendor::Amd, "{cpu:?}");
+}
+
+#[test]
 fn nodes_are_those_of_the_machine() {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     error::{ErrorClass, Remedy, SamplingError},
-    machine::{MachineInfo, Root},
+    machine::{CpuState, Root},
 };
 
 /// The object that `cargo xtask build-ebpf` built, packed by the build script.
@@ -125,7 +125,7 @@ impl Program {
     /// Returns an error if the kernel has no BTF, if a permission is missing, or if the verifier
     /// rejects the program.
     pub fn load(options: &ProgramOptions) -> Result<Self, SamplingError> {
-        let possible = MachineInfo::read(&Root::default()).possible;
+        let possible = possible();
         Self::load_on(options, &possible, None)
     }
 
@@ -150,14 +150,13 @@ impl Program {
             (None, None) => ReadPath::Probe,
         };
         let kfunc = kfunc(read_path, types)?;
-        let machine = MachineInfo::read(&Root::default());
         // A table has a partition for each CPU that the run samples: many virtual machines could
         // have a hundred CPUs more than they have.
         let mut partitions = cpus.to_vec();
         partitions.compact_sort();
         partitions.dedup();
         // CPU numbers index the rows of the ledger. They may have gaps.
-        let last = machine.possible.last().max(partitions.last()).copied().unwrap_or(0);
+        let last = possible().last().max(partitions.last()).copied().unwrap_or(0);
         let rows = last as usize + 1;
         let slots = options.slots.max(16).next_power_of_two();
         let stacks = if options.stacks == 0 { 0 } else { options.stacks.max(16).next_power_of_two() };
@@ -183,7 +182,7 @@ impl Program {
         };
         let mut config = Config {
             offsets: types.offsets,
-            source: options.config.source | source_bits(types, options, &machine),
+            source: options.config.source | source_bits(types, options),
             slot_mask: (slots - 1) as u32,
             stack_mask: stacks.saturating_sub(1) as u32,
             rows: rows as u32,
@@ -305,9 +304,15 @@ fn kfunc(path: ReadPath, types: &KernelTypes) -> Result<Option<(u32, u32)>, Samp
     }
 }
 
-fn source_bits(types: &KernelTypes, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
+/// Returns the CPUs that may come online. Where the list cannot be read, it is empty, and a program
+/// has rows for the CPUs that it is loaded for.
+fn possible() -> Vec<u32> {
+    Root::default().cpus(CpuState::Possible).unwrap_or_default()
+}
+
+fn source_bits(types: &KernelTypes, options: &ProgramOptions) -> u32 {
     let mut bits = if options.unwind.is_some() { source::UNWIND } else { 0 };
-    if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
+    if Root::default().kernel().is_some_and(|version| version.at_least(6, 3)) {
         // Since 6.3, perf_prepare_sample() runs before the program (commit 0eed28220598), so every
         // requested field is valid.
         let Prepared { ids, time } = options.prepared;

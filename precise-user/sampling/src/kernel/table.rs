@@ -19,8 +19,7 @@ use super::clock::monotonic_ns;
 use super::map_memory::SharedMemory;
 use super::stacks::Stacks;
 use crate::error::SyscallError;
-use crate::machine::Root;
-use precise_model::parse_cpu_list;
+use crate::machine::{CpuState, Root};
 use precise_records::Chains;
 
 /// `MEMBARRIER_CMD_GLOBAL` of membarrier(2): returns after every CPU has passed an RCU quiescent
@@ -292,8 +291,7 @@ fn visit(cpus: &[u32], is_online: impl Fn(u32) -> bool) -> Result<(), SyscallErr
 /// Returns whether a CPU is online. A CPU whose state cannot be read counts as online, which never
 /// skips a CPU that runs programs.
 fn is_online(cpu: u32) -> bool {
-    let online = Root::default().read("/sys/devices/system/cpu/online").ok();
-    online.and_then(|list| parse_cpu_list(&list).ok()).is_none_or(|online| online.contains(&cpu))
+    Root::default().cpus(CpuState::Online).map_or(true, |online| online.contains(&cpu))
 }
 
 /// A set of CPUs of any size, as the kernel reads it: one bit for each CPU. `cpu_set_t` ends at
@@ -344,8 +342,7 @@ mod tests {
 
     #[test]
     fn both_ways_to_wait_return() {
-        let online =
-            parse_cpu_list(&Root::default().read("/sys/devices/system/cpu/online").unwrap()).unwrap();
+        let online = Root::default().cpus(CpuState::Online).unwrap();
         grace_period(&online).unwrap();
         let own = CpuSet::of_this_thread().unwrap();
         let allowed: Vec<u32> =

@@ -29,7 +29,7 @@ use crate::kernel::descriptors;
 use crate::kernel::offsets::KernelTypes;
 use crate::kernel::opener::Opener;
 use crate::kernel::sideband::{Mappings, Sideband};
-use crate::machine::{MachineInfo, Root, Sysctls};
+use crate::machine::{CpuState, MachineInfo, Root, Sysctls};
 use crate::reader::Reader;
 use crate::rights;
 use crate::rights::Rights;
@@ -408,7 +408,10 @@ impl Session {
         // With chosen CPUs, nobody expects others to be sampled.
         if plan.cpus == self.machine.online {
             let known: Vec<u32> = plan.cpus.iter().chain(&plan.later).copied().collect();
-            self.came_online = came_online(&known, &MachineInfo::read(&Root::default()).online);
+            self.came_online = match Root::default().cpus(CpuState::Online) {
+                Ok(now) => came_online(&known, &now),
+                Err(why) => Some(format!("{why}: it is not known whether CPUs were added during the run")),
+            };
         }
         let changes = changes.into_iter().chain(std::iter::repeat(Vec::new()));
         self.events

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::error::SamplingError;
 use crate::kernel::event::Rate;
-use crate::machine::Root;
+use crate::machine::{CpuState, Root};
 use crate::run::cost::own_cpu_ns;
 use crate::run::naming::RowSink;
 use crate::run::opening::SampledEvent;
 use crate::run::plan::Plan;
 use crate::run::running::Running;
-use precise_model::{Ledger, RateChange, parse_cpu_list};
+use precise_model::{Ledger, RateChange};
 
 /// The state of one event.
 #[derive(Clone, Debug, Default)]
@@ -120,8 +120,7 @@ impl ServeStatus {
 /// Returns the number of online CPUs on which an event should count and does not; `None` if they
 /// cannot be read. An event that was stopped counts nowhere, and its ledger has the reason.
 fn unsampled(events: &[SampledEvent]) -> Option<usize> {
-    let list = Root::default().read("/sys/devices/system/cpu/online").ok()?;
-    let now = parse_cpu_list(list.trim()).ok()?;
+    let now = Root::default().cpus(CpuState::Online).ok()?;
     Some(now.iter().filter(|cpu| events.iter().any(|event| event.sampler.lacks(**cpu))).count())
 }
 
