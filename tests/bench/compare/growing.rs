@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use precise_tests::cgroup::Cgroup;
 use precise_tests::kill_on_drop::KillOnDrop;
 
+use super::commands::{Filter, by_fault};
 use super::growth::Growth;
 use super::part::Part;
 use super::running::Running;
@@ -21,6 +22,10 @@ use super::work::Load;
 const SPREAD: [u64; 3] = [10, 100, 1_000];
 /// Pages that all processes together touch in a second.
 const PAGES: u64 = 20_000;
+/// The same, where the number of samples grows.
+const SAMPLES: [u64; 3] = [1_000, 10_000, 100_000];
+/// How many processes touch them.
+const FEW: u64 = 10;
 const MAPPINGS: [u64; 3] = [600, 6_000, 60_000];
 /// The filter has sixteen slots.
 const SLOTS: [u64; 3] = [1, 4, 16];
@@ -47,8 +52,17 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let spread =
         [("processes", false), ("cgroups", true)].into_iter().fold(spread, |growth, (name, cgroups)| {
             let setting = Rc::clone(setting);
-            growth.with(name, move |at| recorder_of(&setting, SPREAD[at], cgroups))
+            growth.with(name, move |at| recorder_of(&setting, Tool::Precise, SPREAD[at], PAGES, cgroups))
         });
+
+    let note = "CPU time of the recorder, in ten seconds. Ten processes together touch this number of pages a \
+                second; each page fault is sampled, precise's by instruction and process.";
+    let samples = Growth::new("Samples", "ms per second", note, "samples a second", &SAMPLES);
+    let recorders = [Tool::Precise, Tool::Perf].into_iter().filter(|tool| tool.is_installed());
+    let samples = recorders.fold(samples, |growth, tool| {
+        let setting = Rc::clone(setting);
+        growth.with(tool.name(), move |at| recorder_of(&setting, tool, FEW, SAMPLES[at], false))
+    });
 
     let note = "CPU time of a run of a second, from its start to its end, of a process that has this number \
                 of mappings of its program.";
@@ -60,24 +74,30 @@ pub fn parts(setting: &Rc<Setting>) -> Result<Vec<Part>> {
     let slots = Growth::new("Terms of a filter", "ns per operation", note, "terms", &SLOTS);
     let shared = Rc::clone(setting);
     let slots = slots.with("precise", move |at| rejected(&shared, SLOTS[at]));
-    Ok([spread, mappings, slots].map(Part::Growth).into())
+    Ok([samples, spread, mappings, slots].map(Part::Growth).into())
 }
 
 /// Returns the milliseconds of CPU time that the recorder takes in a second.
-fn recorder_of(setting: &Setting, processes: u64, in_cgroups: bool) -> Result<f64> {
+fn recorder_of(setting: &Setting, tool: Tool, processes: u64, pages: u64, in_cgroups: bool) -> Result<f64> {
     let named = |number| Cgroup::new(&format!("growth-{number}"));
     let cgroups: Vec<Cgroup> =
         (0..if in_cgroups { processes } else { 0 }).map(named).collect::<Result<_>>()?;
     let folders = cgroups.iter().map(|cgroup| cgroup.folder().as_os_str().to_owned());
-    let pages = (PAGES / processes).to_string();
+    let pages = (pages / processes).to_string();
     let numbers = ["spread".to_owned(), processes.to_string(), pages].map(OsString::from);
     let load = idle(Command::new(setting.work.crowd()).args(numbers.into_iter().chain(folders)))?;
-    let text = format!(
-        "record -q -a -e page-faults -c 1 --filter comm==crowd --by ip,{} --epoch 1s --duration 300s \
-         -o growth.parquet",
-        if in_cgroups { "cgroup" } else { "process" }
-    );
-    let running = Running::start(Tool::Precise, &[setting.command(Tool::Precise, &text)], setting)?;
+    let command = match tool {
+        Tool::Precise => {
+            let by = if in_cgroups { "cgroup" } else { "process" };
+            let text = format!(
+                "record -q -a -e page-faults -c 1 --filter comm==crowd --by ip,{by} --epoch 1s --duration \
+                 300s -o growth.parquet"
+            );
+            setting.command(tool, &text)
+        }
+        _ => by_fault(setting, tool, 1, Filter::None),
+    };
+    let running = Running::start(tool, &[command], setting)?;
     let spent = running.cpu_time_after(SETTLED, WHILE)?;
     drop(load);
     for cgroup in cgroups {

@@ -21,6 +21,9 @@ use super::tool::Tool;
 const CELLS: usize = 8192;
 const CPUS: usize = 128;
 const SIMULATED: [u64; 3] = [8, 64, 512];
+/// Cells of each partition; their number is a power of two.
+const GROWING: [u64; 3] = [1_024, 8_192, 65_536];
+const FEW_CPUS: usize = 8;
 const CELL_BYTES: usize = size_of::<Cell>();
 
 /// Returns the parts of this chapter.
@@ -34,11 +37,13 @@ pub fn parts(_setting: &Rc<Setting>) -> Result<Vec<Part>> {
                 precise reads as it reads the kernel's. A hash map with as many entries of the same size is \
                 read and emptied by BPF_MAP_LOOKUP_AND_DELETE_BATCH, a partition at a time.";
     let drained = Question::new("Reading and clearing 128 CPUs × 8,192 cells", "ms", note)
-        .with(Tool::Precise, Vec::new(), |_| drain(CPUS))
+        .with(Tool::Precise, Vec::new(), |_| drain(CPUS, CELLS))
         .with(Tool::HashMap, Vec::new(), |_| empty(CPUS * CELLS));
     let growth = Growth::new("The same, by CPUs", "ms", "", "CPUs", &SIMULATED)
-        .with("precise", |at| drain(SIMULATED.get(at).copied().unwrap_or(0) as usize));
-    Ok(vec![Part::Question(drained), Part::Growth(growth)])
+        .with("precise", |at| drain(SIMULATED[at] as usize, CELLS));
+    let cells = Growth::new("The same of 8 CPUs, by cells", "ms", "", "cells", &GROWING)
+        .with("precise", |at| drain(FEW_CPUS, GROWING[at] as usize));
+    Ok(vec![Part::Question(drained), Part::Growth(growth), Part::Growth(cells)])
 }
 
 /// Returns bytes in memory that can be mapped, as a BPF map's can.
@@ -63,10 +68,10 @@ fn bytes(number: u64) -> [u8; CELL_BYTES] {
 }
 
 /// Returns the milliseconds of one flip of a full table, whose pages are mapped already.
-fn drain(cpus: usize) -> Result<f64> {
-    let table = memory(2 * cpus * CELLS * CELL_BYTES)?;
+fn drain(cpus: usize, cells: usize) -> Result<f64> {
+    let table = memory(2 * cpus * cells * CELL_BYTES)?;
     let ledger = memory(cpus * WORDS * 8)?;
-    let partition: Vec<u8> = (0..CELLS as u64).flat_map(bytes).collect();
+    let partition: Vec<u8> = (0..cells as u64).flat_map(bytes).collect();
     let fill = |half: usize| -> Result<()> {
         for cpu in 0..cpus {
             table.write_all_at(&partition, (lease::place_of(cpu, half) * partition.len()) as u64)?;
@@ -75,7 +80,7 @@ fn drain(cpus: usize) -> Result<f64> {
     };
     // Only CPUs that exist can be waited for.
     let partitions = vec![0; cpus];
-    let mut mapped = CellTable::map(table.as_fd(), ledger.as_fd(), None, partitions, cpus, CELLS)?;
+    let mut mapped = CellTable::map(table.as_fd(), ledger.as_fd(), None, partitions, cpus, cells)?;
     let mut took = Duration::ZERO;
     for turn in 0..3 {
         fill(turn % 2)?;
@@ -84,7 +89,7 @@ fn drain(cpus: usize) -> Result<f64> {
         table::flip([(&mut mapped, false)])?;
         mapped.take(|_, cell| samples += u64::from(cell.count));
         took = begin.elapsed();
-        ensure!(samples == (cpus * CELLS) as u64, "{samples} samples were read");
+        ensure!(samples == (cpus * cells) as u64, "{samples} samples were read");
     }
     Ok(took.as_secs_f64() * 1e3)
 }

@@ -18,10 +18,11 @@ const LONGEST: usize = 76;
 const LEAST: f64 = 0.01;
 const MOST: f64 = 100.0;
 /// The programs that are drawn, with their colours. Nobody would use an empty program.
-const COLOURS: [(Tool, &str); 7] = [
+const COLOURS: [(Tool, &str); 8] = [
     (Tool::Perf, "#1f5fa8"),
     (Tool::NewerPerf, "#7fb2e5"),
     (Tool::Bpftrace, "#d9730d"),
+    (Tool::Below, "#c2185b"),
     (Tool::Addr2line, "#3d8b40"),
     (Tool::Blazecli, "#8e44ad"),
     (Tool::DuckDb, "#b8a000"),

@@ -64,7 +64,9 @@ impl Question {
         self
     }
 
-    /// Asks all contenders in turn, in each round. Forgets what they answered before.
+    /// Asks all contenders in turn, in each round: from first to last, then from last to first. A
+    /// machine that becomes slower would be against the last of them otherwise. Forgets what they
+    /// answered before.
     ///
     /// # Errors
     ///
@@ -72,7 +74,11 @@ impl Question {
     pub fn ask(&mut self, rounds: usize) -> Result<()> {
         self.contenders.iter_mut().for_each(|contender| contender.values.clear());
         for round in 1..=rounds {
-            for contender in &mut self.contenders {
+            let mut turn: Vec<&mut Contender> = self.contenders.iter_mut().collect();
+            if round % 2 == 0 {
+                turn.reverse();
+            }
+            for contender in turn {
                 let value = (contender.measure)(&contender.commands);
                 let value = value.with_context(|| format!("{}, {}", self.title, contender.tool.name()))?;
                 contender.values.push(value);

@@ -20,6 +20,8 @@ pub enum Tool {
     NewerPerf,
     /// bpftrace.
     Bpftrace,
+    /// A monitor of processes and cgroups that records what the kernel counts.
+    Below,
     /// An eBPF program that does nothing, which bpftrace attaches.
     EmptyProgram,
     /// addr2line of binutils.
@@ -41,6 +43,7 @@ impl Tool {
             Self::Perf => "perf",
             Self::NewerPerf => "newer perf",
             Self::Bpftrace => "bpftrace",
+            Self::Below => "below",
             Self::EmptyProgram => "an empty program",
             Self::Addr2line => "addr2line",
             Self::Blazecli => "blazecli",
@@ -61,6 +64,7 @@ impl Tool {
             Self::Perf => program::exists("perf"),
             Self::NewerPerf => newer_perf().is_some(),
             Self::Bpftrace | Self::EmptyProgram => program::exists("bpftrace"),
+            Self::Below => program::exists("below"),
             Self::Addr2line => program::exists("addr2line"),
             Self::Blazecli => program::exists("blazecli"),
             Self::DuckDb => program::python().is_ok(),

@@ -3,6 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use anyhow::Result;
+use precise_tests::cgroup;
+
 use super::commands::{Filter, by_fault, by_timer, by_timer_and_cpu};
 use super::question::{Question, words};
 use super::running::Running;
@@ -16,6 +19,20 @@ const WHILE: Duration = Duration::from_secs(10);
 const SETTLED: Duration = Duration::from_secs(2);
 const HERTZ: u32 = 999;
 const PROFILERS: [Tool; 3] = [Tool::Precise, Tool::Perf, Tool::Bpftrace];
+/// Those of them, and a monitor that names processes and cgroups all the time, as precise does.
+const MONITORS: [Tool; 4] = [Tool::Precise, Tool::Perf, Tool::Bpftrace, Tool::Below];
+/// The configuration of the monitor, in the folder where all commands run.
+const BELOW_CONFIG: &str = "below.conf";
+
+const OF_PROFILERS: &str = "\
+    User space and what the kernel does for it, in ten seconds. They include the debug information that \
+    precise reads once for each file. They do not include the samples themselves, and not what perf does at \
+    its end.";
+const OF_MONITORS: &str = "\
+    User space and what the kernel does for it, in ten seconds. They include the debug information that \
+    precise reads once for each file. They do not include the samples themselves, and not what perf does at \
+    its end. below takes no samples: every five seconds, it writes what the kernel counts of each process \
+    and cgroup.";
 
 /// What else the machine does.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +49,18 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
         ("CPU time of the profiler, timer of 999 Hz, all CPUs busy", Beside::Busy(Load::Compute)),
         ("CPU time of the profiler, timer of 999 Hz, 100 processes start each second", Beside::Starts(100)),
     ];
-    let named = |tool| by_timer(setting, tool, HERTZ, Filter::None, "");
-    let mut all: Vec<Question> = cpu.map(|(title, beside)| cpu_time(setting, title, beside, named)).into();
+    let named = |tool| match tool {
+        Tool::Below => words(&format!("below --config {BELOW_CONFIG} record")),
+        _ => by_timer(setting, tool, HERTZ, Filter::None, ""),
+    };
+    let asked = |(title, beside)| cpu_time(setting, title, OF_MONITORS, beside, &MONITORS, named);
+    let mut all: Vec<Question> = cpu.map(asked).into();
     let title = "CPU time of the profiler, the same, counting by CPU: without names";
     let unnamed = |tool| by_timer_and_cpu(setting, tool, HERTZ);
-    all.push(cpu_time(setting, title, Beside::Starts(100), unnamed));
+    all.push(cpu_time(setting, title, OF_PROFILERS, Beside::Starts(100), &PROFILERS, unnamed));
     let title = "CPU time of the profiler, each page fault sampled, all CPUs busy with them";
     let each_fault = |tool| by_fault(setting, tool, 1, Filter::None);
-    all.push(cpu_time(setting, title, Beside::Busy(Load::Faults), each_fault));
+    all.push(cpu_time(setting, title, OF_PROFILERS, Beside::Busy(Load::Faults), &PROFILERS, each_fault));
     all.extend([whole(setting), memory(setting), start(setting), answer(setting)]);
     all
 }
@@ -47,25 +68,36 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
 fn cpu_time(
     setting: &Rc<Setting>,
     title: &str,
+    note: &'static str,
     beside: Beside,
+    contenders: &[Tool],
     command: impl Fn(Tool) -> Vec<String>,
 ) -> Question {
-    let note = "User space and what the kernel does for it, in ten seconds. They include the debug \
-                information that precise reads once for each file. They do not include the samples \
-                themselves, and not what perf does at its end.";
     let question = Question::new(title, "ms per second", note);
-    PROFILERS.into_iter().fold(question, |question, tool| {
+    contenders.iter().fold(question, |question, &tool| {
         let (command, setting) = (command(tool), Rc::clone(setting));
         question.with(tool, vec![command], move |commands| {
+            if tool == Tool::Below {
+                configure_below(&setting)?;
+            }
             let running = Running::start(tool, commands, &setting)?;
-            let _load = match beside {
-                Beside::Nothing => Vec::new(),
-                Beside::Busy(load) => setting.work.busy(load)?,
-                Beside::Starts(rate) => vec![setting.work.starting(rate)?],
+            let (_busy, _starts) = match beside {
+                Beside::Nothing => (Vec::new(), None),
+                Beside::Busy(load) => (setting.work.busy(load)?, None),
+                Beside::Starts(rate) => (Vec::new(), Some(setting.work.starting(rate)?)),
             };
             running.cpu_time_after(SETTLED, WHILE)
         })
     })
+}
+
+/// Tells below to write into the folder, and where cgroups are.
+fn configure_below(setting: &Setting) -> Result<()> {
+    let (folder, cgroups) = (setting.folder.display(), cgroup::mount_point()?);
+    let lines =
+        [("log_dir", ""), ("store_dir", "/store")].map(|(name, at)| format!("{name} = '{folder}{at}'\n"));
+    let cgroups = format!("cgroup_root = '{}'\n", cgroups.display());
+    Ok(std::fs::write(setting.folder.join(BELOW_CONFIG), lines.concat() + &cgroups)?)
 }
 
 fn whole(setting: &Rc<Setting>) -> Question {

@@ -1,9 +1,11 @@
 //! The programs that are profiled. Each prints the nanoseconds that one of its operations took.
 
+use std::cell::RefCell;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use precise_tests::kill_on_drop::KillOnDrop;
 use precise_tests::program;
 
@@ -89,12 +91,11 @@ static double faults(long operations)
 }
 
 /* One cycle through all lines in a random order. */
-static double memory(long operations)
+static size_t *cycle(void)
 {
     size_t *chain = (size_t *)pages(LINKS * STRIDE * sizeof(size_t) / PAGE);
-    size_t *order = malloc(LINKS * sizeof(*order)), at = 0;
+    size_t *order = malloc(LINKS * sizeof(*order));
     long i;
-    double start;
     for (i = 0; i < LINKS; i++)
         order[i] = i;
     srandom(1);
@@ -106,6 +107,17 @@ static double memory(long operations)
     }
     for (i = 0; i < LINKS; i++)
         chain[order[i] * STRIDE] = order[(i + 1) % LINKS] * STRIDE;
+    free(order);
+    return chain;
+}
+
+static double memory(long operations)
+{
+    static size_t *chain, at;
+    long i;
+    double start;
+    if (!chain)
+        chain = cycle();
     start = now();
     for (i = 0; i < operations; i++)
         at = chain[at];
@@ -134,21 +146,29 @@ static double syscalls(long operations)
     return (now() - start) / operations;
 }
 
+static double run(const char *name, long operations)
+{
+    if (!strcmp(name, "faults"))
+        return faults(operations);
+    if (!strcmp(name, "memory"))
+        return memory(operations);
+    if (!strcmp(name, "compute"))
+        return compute(operations);
+    if (!strcmp(name, "syscalls"))
+        return syscalls(operations);
+    exit(1);
+}
+
+/* Does as many operations as each line says. */
 int main(int count, char **arguments)
 {
-    long operations = count == 3 ? atol(arguments[2]) : 0;
-    if (operations <= 0)
+    long operations;
+    if (count != 2)
         return 1;
-    if (!strcmp(arguments[1], "faults"))
-        printf("%f\n", faults(operations));
-    else if (!strcmp(arguments[1], "memory"))
-        printf("%f\n", memory(operations));
-    else if (!strcmp(arguments[1], "compute"))
-        printf("%f\n", compute(operations));
-    else if (!strcmp(arguments[1], "syscalls"))
-        printf("%f\n", syscalls(operations));
-    else
-        return 1;
+    while (scanf("%ld", &operations) == 1 && operations > 0) {
+        printf("%f\n", run(arguments[1], operations));
+        fflush(stdout);
+    }
     return 0;
 }
 "#;
@@ -261,6 +281,44 @@ pub struct Work {
     program: PathBuf,
     starts: PathBuf,
     crowd: PathBuf,
+    /// The load that ran last. It waits for the next question, so that all contenders have the same
+    /// process: another one would have other pages, and with them another part of its memory in the
+    /// cache.
+    waiting: RefCell<Option<(Load, Worker)>>,
+}
+
+/// A process that does operations of a load.
+pub struct Worker {
+    // Killed before its pipes are closed.
+    _process: KillOnDrop,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    /// Starts a process, and lets it do what it does only once.
+    fn start(command: &mut Command) -> Result<Self> {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let process = KillOnDrop::from(process);
+        let (input, output) = pipes.context("a load without pipes")?;
+        let mut worker = Self { _process: process, input, output: BufReader::new(output) };
+        worker.run(1)?;
+        Ok(worker)
+    }
+
+    /// Tells it to do this number of operations.
+    fn tell(&mut self, times: u64) -> Result<()> {
+        writeln!(self.input, "{times}").context("the load has ended")
+    }
+
+    /// Lets it do this number of operations. Returns the nanoseconds of one.
+    fn run(&mut self, times: u64) -> Result<f64> {
+        self.tell(times)?;
+        let mut said = String::new();
+        self.output.read_line(&mut said)?;
+        said.trim().parse().with_context(|| format!("the load printed {said:?}"))
+    }
 }
 
 impl Work {
@@ -274,6 +332,7 @@ impl Work {
             program: program::c(folder, NAME, SOURCE)?,
             starts: program::c(folder, "starts", STARTS)?,
             crowd: program::c(folder, "crowd", CROWD)?,
+            waiting: RefCell::new(None),
         })
     }
 
@@ -297,12 +356,16 @@ impl Work {
     ///
     /// Returns an error if the load fails.
     pub fn run_times(&self, load: Load, times: u64) -> Result<f64> {
-        let mut command = Command::new("taskset");
-        command.args(["-c", "1"]).arg(&self.program);
-        let ran = command.args([load.name(), &times.to_string()]).output()?;
-        let said = String::from_utf8_lossy(&ran.stdout);
-        ensure!(ran.status.success(), "the load {} failed: {}", load.name(), ran.status);
-        said.trim().parse().with_context(|| format!("the load {} printed {said:?}", load.name()))
+        let mut waiting = self.waiting.borrow_mut();
+        let (_, worker) = match waiting.take() {
+            Some((of, worker)) if of == load => waiting.insert((of, worker)),
+            _ => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", "1"]).arg(&self.program).arg(load.name());
+                waiting.insert((load, Worker::start(&mut command)?))
+            }
+        };
+        worker.run(times).with_context(|| format!("the load {}", load.name()))
     }
 
     /// Keeps each CPU busy with a load until the result is dropped.
@@ -310,13 +373,12 @@ impl Work {
     /// # Errors
     ///
     /// Returns an error if a program cannot be started.
-    pub fn busy(&self, load: Load) -> Result<Vec<KillOnDrop>> {
+    pub fn busy(&self, load: Load) -> Result<Vec<Worker>> {
         let cpus = std::thread::available_parallelism()?.get();
         let start = |_| {
-            let mut command = Command::new(&self.program);
-            let operations = u64::from(u32::MAX) * 1000;
-            let command = command.args([load.name(), &operations.to_string()]).stdout(Stdio::null());
-            Ok(command.spawn()?.into())
+            let mut worker = Worker::start(Command::new(&self.program).arg(load.name()))?;
+            worker.tell(u64::from(u32::MAX) * 1000)?;
+            Ok(worker)
         };
         (0..cpus).map(start).collect()
     }
