@@ -24,15 +24,11 @@ const MONITORS: [Tool; 4] = [Tool::Precise, Tool::Perf, Tool::Bpftrace, Tool::Be
 /// The configuration of the monitor, in the folder where all commands run.
 const BELOW_CONFIG: &str = "below.conf";
 
-const OF_PROFILERS: &str = "\
+const NOTE: &str = "\
     User space and what the kernel does for it, in ten seconds. They include the debug information that \
     precise reads once for each file. They do not include the samples themselves, and not what perf does at \
-    its end.";
-const OF_MONITORS: &str = "\
-    User space and what the kernel does for it, in ten seconds. They include the debug information that \
-    precise reads once for each file. They do not include the samples themselves, and not what perf does at \
-    its end. below takes no samples: every five seconds, it writes what the kernel counts of each process \
-    and cgroup.";
+    its end. below, where it is asked, takes no samples: every five seconds, it writes what the kernel \
+    counts of each process and cgroup.";
 
 /// What else the machine does.
 #[derive(Clone, Copy, Debug)]
@@ -53,14 +49,14 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
         Tool::Below => words(&format!("below --config {BELOW_CONFIG} record")),
         _ => by_timer(setting, tool, HERTZ, Filter::None, ""),
     };
-    let asked = |(title, beside)| cpu_time(setting, title, OF_MONITORS, beside, &MONITORS, named);
+    let asked = |(title, beside)| cpu_time(setting, title, beside, &MONITORS, named);
     let mut all: Vec<Question> = cpu.map(asked).into();
     let title = "CPU time of the profiler, the same, counting by CPU: without names";
     let unnamed = |tool| by_timer_and_cpu(setting, tool, HERTZ);
-    all.push(cpu_time(setting, title, OF_PROFILERS, Beside::Starts(100), &PROFILERS, unnamed));
+    all.push(cpu_time(setting, title, Beside::Starts(100), &PROFILERS, unnamed));
     let title = "CPU time of the profiler, each page fault sampled, all CPUs busy with them";
     let each_fault = |tool| by_fault(setting, tool, 1, Filter::None);
-    all.push(cpu_time(setting, title, OF_PROFILERS, Beside::Busy(Load::Faults), &PROFILERS, each_fault));
+    all.push(cpu_time(setting, title, Beside::Busy(Load::Faults), &PROFILERS, each_fault));
     all.extend([whole(setting), memory(setting), start(setting), answer(setting)]);
     all
 }
@@ -68,12 +64,11 @@ pub fn questions(setting: &Rc<Setting>) -> Vec<Question> {
 fn cpu_time(
     setting: &Rc<Setting>,
     title: &str,
-    note: &'static str,
     beside: Beside,
     contenders: &[Tool],
     command: impl Fn(Tool) -> Vec<String>,
 ) -> Question {
-    let question = Question::new(title, "ms per second", note);
+    let question = Question::new(title, "ms per second", NOTE);
     contenders.iter().fold(question, |question, &tool| {
         let (command, setting) = (command(tool), Rc::clone(setting));
         question.with(tool, vec![command], move |commands| {
