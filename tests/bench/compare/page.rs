@@ -18,8 +18,10 @@ const HOW: &str = "`cargo xtask bench all --page docs/performance.md` writes thi
                    some of its chapters. Each chapter says where it was measured: compare figures within a \
                    chapter only. One that names precise's commit measured the binary of the packages \
                    (`cargo xtask dist`), the others that of `cargo build --release`. In a round, each \
-                   contender is measured once, in turn, and in every second round in the opposite order; \
-                   one that cannot do what is asked, or is not installed, is missing. The columns are the \
+                   contender is measured once, in turn, and in every second round in the opposite order \
+                   (always in the same order in chapters that were measured before December 2026, and \
+                   in that about the eBPF program of 2dae2fa1); one that cannot do what is asked, or is \
+                   not installed, is missing. The columns are the \
                    median, the quartiles, the median of what a profiler added to the same round without \
                    one (a program: to an empty one), and the median of the ratios of what precise took or \
                    added to what the other did: below 1, precise costs less. A ratio is lost in the noise, \
