@@ -50,10 +50,20 @@ impl Root {
         self.start_of(absolute, MAX_FILE_BYTES)
     }
 
+    /// Returns the text of a file, of which at most this number of bytes is read.
     fn start_of(&self, absolute: &str, most: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
         File::open(self.path(absolute))?.take(most).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// Returns the start of /proc/cpuinfo, with the whole block of the first CPU.
+    ///
+    /// # Errors
+    /// Returns a sentence if it cannot be read.
+    pub fn cpuinfo(&self) -> Result<String, String> {
+        let text = self.start_of("/proc/cpuinfo", FIRST_CPU_BYTES);
+        text.map_err(|error| format!("cannot read /proc/cpuinfo: {error}"))
     }
 
     /// Returns the numbers of the CPUs that the machine has in this state.
@@ -193,25 +203,16 @@ impl MachineInfo {
     /// Reads the facts of the machine below `root`. Never fails; see [`MachineInfo::problems`].
     pub fn read(root: &Root) -> Self {
         let mut problems = Vec::new();
-        let mut text = |path: &str, most: u64| {
-            root.start_of(path, most).unwrap_or_else(|error| {
-                problems.push(format!("cannot read {path}: {error}"));
-                String::new()
-            })
-        };
-        let cpuinfo = text("/proc/cpuinfo", FIRST_CPU_BYTES);
+        let cpuinfo = known(root.cpuinfo(), &mut problems);
         let cpu = CpuId::parse(&cpuinfo);
         // KVM may be loaded later. With PVM, it needs neither SVM nor VMX.
         let can_run_guests = root.path("/sys/module/kvm").exists()
             || CpuId::flags(&cpuinfo).any(|flag| matches!(flag, "svm" | "vmx"));
-        let host = text("/proc/sys/kernel/hostname", MAX_FILE_BYTES);
-        let release = text(RELEASE, MAX_FILE_BYTES);
-        let mut list = |state| {
-            root.cpus(state).unwrap_or_else(|why| {
-                problems.push(why);
-                Vec::new()
-            })
+        let mut text = |path| {
+            known(root.read(path).map_err(|error| format!("cannot read {path}: {error}")), &mut problems)
         };
+        let (host, release) = (text("/proc/sys/kernel/hostname"), text(RELEASE));
+        let mut list = |state| known(root.cpus(state), &mut problems);
         let (online, possible) = (list(CpuState::Online), list(CpuState::Possible));
         let present = root.cpus(CpuState::Present).unwrap_or_default();
         let sysctls = Sysctls::read(root, &mut problems);
@@ -227,6 +228,14 @@ impl MachineInfo {
         let kernel = KernelVersion::parse(&release);
         Self { machine, cpu, kernel, online, possible, present, can_run_guests, sysctls, problems }
     }
+}
+
+/// Returns what was read. A problem is kept, and stands for nothing.
+fn known<T: Default>(read: Result<T, String>, problems: &mut Vec<String>) -> T {
+    read.unwrap_or_else(|why| {
+        problems.push(why);
+        T::default()
+    })
 }
 
 /// Returns the NUMA nodes. A kernel without NUMA has no such folder; the list is then empty, which

@@ -21,12 +21,12 @@ const HOW: &str = "`cargo xtask bench all --page docs/performance.md` writes thi
                    contender is measured once, in turn, and in every second round in the opposite order \
                    (always in the same order in chapters that were measured before December 2026, and \
                    in that about the eBPF program of 2dae2fa1); one that cannot do what is asked, or is \
-                   not installed, is missing. The columns are the \
-                   median, the quartiles, the median of what a profiler added to the same round without \
-                   one (a program: to an empty one), and the median of the ratios of what precise took or \
-                   added to what the other did: below 1, precise costs less. A ratio is lost in the noise, \
-                   and not in the picture, where the other added nothing in some round, or precise nothing \
-                   in most. The order of a growth is its exponent between the last two sizes: 1 is linear.";
+                   not installed, is missing. The columns are the median, the quartiles, the median of what \
+                   a profiler added to the same round without one (a program: to an empty one), and the \
+                   median of the ratios of what precise took or added to what the other did: below 1, \
+                   precise costs less. A ratio is lost in the noise, and not in the picture, where the \
+                   other added nothing in some round, or precise nothing in most. The order of a growth is \
+                   its exponent between the last two sizes: 1 is linear.";
 const QUICK: &str = "`cargo xtask bench quick` asks the questions about page faults and about `true` again, and \
                      fails if precise adds more to a fault than perf, or takes more time than perf for `true`. \
                      It is a step of the tests.";

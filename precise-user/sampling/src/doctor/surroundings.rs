@@ -8,7 +8,7 @@ use crate::{
     machine::Root,
     symbols::cgroup::{Cgroups, PerfEventOn},
 };
-use precise_model::CompactSort as _;
+use precise_model::{CompactSort as _, CpuId};
 
 /// The surroundings of the PMU, read from /proc and /sys. `None`: unknown.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
@@ -50,7 +50,7 @@ impl Surroundings {
         let report = Cgroups::open(&root.0).ok().map(|cgroups| cgroups.report().clone());
         let product = ["sys_vendor", "product_name"].map(|name| text(&format!("/sys/class/dmi/id/{name}")));
         Self {
-            cpu_flags: flags(&text("/proc/cpuinfo").unwrap_or_default()),
+            cpu_flags: flags(&root.cpuinfo().unwrap_or_default()),
             product: product.into_iter().flatten().reduce(|vendor, name| format!("{vendor} {name}")),
             unprivileged_bpf_disabled: number("/proc/sys/kernel/unprivileged_bpf_disabled"),
             // This sysctl exists exactly if the kernel has CONFIG_BPF_SYSCALL
@@ -83,10 +83,8 @@ impl Surroundings {
 }
 
 fn flags(cpuinfo: &str) -> Vec<String> {
-    let line = cpuinfo.lines().find_map(|line| line.strip_prefix("flags"));
-    let all = line.and_then(|line| line.split_once(':')).map_or("", |(_, flags)| flags);
     let wanted = |flag: &&str| matches!(*flag, "pebs" | "dts" | "ibs" | "arch_perfmon" | "perfctr_core");
-    all.split_ascii_whitespace().filter(wanted).map(str::to_owned).collect()
+    CpuId::flags(cpuinfo).filter(wanted).map(str::to_owned).collect()
 }
 
 fn governors(root: &Root) -> Vec<String> {

@@ -193,12 +193,11 @@ impl Pmus {
     /// Reads the PMUs of a machine. Never fails: see [`Pmus::problems`].
     pub fn read(root: &Root) -> Self {
         let mut all = Self::default();
-        match root.read("/proc/cpuinfo") {
+        match root.cpuinfo() {
             Ok(text) => all.cpu = CpuId::parse(&text),
-            Err(error) => all.problems.push(format!("cannot read /proc/cpuinfo: {error}")),
+            Err(why) => all.problems.push(why),
         }
-        all.kernel =
-            root.read("/proc/sys/kernel/osrelease").ok().and_then(|text| KernelVersion::parse(&text));
+        all.kernel = root.kernel();
         match root.list(DEVICES) {
             Ok(names) => {
                 for name in names {
